@@ -1,0 +1,1 @@
+"""The third room: rollups, features and labels, exact to the event."""

@@ -1,0 +1,1 @@
+"""The second room: a day's events, de-duplicated and cut into buckets by user."""

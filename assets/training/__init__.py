@@ -1,0 +1,1 @@
+"""The fourth room: a candidate model, trained by one process per device."""
