@@ -1,0 +1,356 @@
+"""The command line: run a dataset headless, see how its days stand, find its files, check its contract."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from resources.contract.errors import ConfigError, DataError, SlicewiseError
+from resources.deployments import CODE, Deployment, remember_landing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import dagster as dg
+
+    from sensors.state import State
+    from sensors.summary import Judged
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
+out = Console()
+err = Console(stderr=True)
+
+Name = Annotated[str, typer.Argument(help="the dataset: the name of a file in datasets/, without .yaml")]
+Days = Annotated[
+    str | None,
+    typer.Option("--days", help="A..B or one day, such as 2026-01-03..2026-01-09; default: every day that landed"),
+]
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Our errors as one line and exit code 2: whoever must act needs no traceback."""
+    try:
+        yield
+    except SlicewiseError as error:
+        err.print(f"[bold red]{type(error).__name__}[/]", error, highlight=False, soft_wrap=True)
+        raise typer.Exit(2) from error
+
+
+def _span(text: str) -> tuple[date, date]:
+    first, _, last = text.partition("..")
+    try:
+        span = date.fromisoformat(first), date.fromisoformat(last or first)
+    except ValueError as error:
+        raise ConfigError(f"--days must be A..B with days such as 2026-01-03, got {text!r}.") from error
+    if span[1] < span[0]:
+        raise ConfigError(f"--days must not end before it begins, got {text!r}: say {last}..{first}.")
+    return span
+
+
+def _state(deployment: Deployment, name: str) -> State:
+    from resources.contract.dataset import load_dataset
+    from sensors.defs import read_state
+
+    path = deployment.datasets / f"{name}.yaml"
+    if not path.exists():
+        known = ", ".join(sorted(p.stem for p in deployment.datasets.glob("*.yaml")))
+        raise ConfigError(f"there is no dataset {name!r} in {deployment.datasets}. Known: {known or 'none'}.")
+    return read_state(load_dataset(path, variables=deployment.variables(name)), deployment)
+
+
+@app.command()
+def demo(
+    seed: Annotated[int, typer.Option(help="another seed is another shop")] = 0,
+    scale: Annotated[float, typer.Option(help="1 is about 35,000 rows a day")] = 1.0,
+) -> None:
+    """Write the demo's 16 days into its landing folder (days that are there stay as they are)."""
+    from resources.demo.generate import write_days
+
+    with _told(), out.status("writing the demo's days"):
+        folder = Deployment.from_env().landing_of("demo")
+        started = time.monotonic()
+        written = write_days(folder, seed=seed, scale=scale)
+        out.print(f"landed: {len(written)} files in {folder}, {time.monotonic() - started:.1f} s")
+
+
+@app.command()
+def run(
+    name: Name,
+    days: Days = None,
+    landing: Annotated[Path | None, typer.Option(help="where its files land; remembered in .env")] = None,
+    judge: Annotated[int, typer.Option(min=0, help="how many of the latest days to train for and judge")] = 2,
+    rebuild: Annotated[bool, typer.Option(help="build the days of --days again, although nothing changed")] = False,
+) -> None:
+    """Take a dataset from landed files to a champion: what is already done is not done again."""
+    with _told():
+        if landing is not None:
+            if not landing.is_dir():
+                raise ConfigError(f"--landing must be a folder, got {landing}: nothing could land there.")
+            remember_landing(name, landing)
+        deployment = Deployment.from_env()
+        deployment.prepare()
+        state = _state(deployment, name)
+        if not state.grid:
+            raise DataError(
+                f"{name}: nothing landed yet that matches {state.dataset.source.files}. Put a file there, or say where "
+                f"they are: slicewise run {name} --landing FOLDER."
+            )
+        first, last = _span(days) if days else (state.grid[0], state.grid[-1])
+        worked = _work(deployment, state, first=first, last=last, judge=judge, rebuild=rebuild)
+        if not worked:
+            out.print(f"[green]{name}: everything from {first} to {last} is done and up to date; nothing to do.[/]")
+        _summary(deployment, _state(deployment, name), first=first, last=last)
+
+
+def _work(deployment: Deployment, state: State, *, first: date, last: date, judge: int, rebuild: bool) -> bool:
+    """Runs the jobs whose work is not done, in this process; whether there was any."""
+    chosen = [day for day in state.grid if first <= day <= last]
+    todo = [day for day in chosen if rebuild or state.work(day, history_above=0.0)]
+    name, worked = state.dataset.name, False
+    if todo:
+        _execute(deployment, f"{name}_data", todo[0], todo[-1], rebuild=rebuild)
+        state, worked = _state(deployment, name), True
+    judgeable = [day for day in chosen if state.unjudgeable(day) is None][-judge:] if judge else []
+    for day in judgeable:
+        if rebuild or any(state.ledger.get(asset, day) is None for asset in ("model", "evaluation", "champion")):
+            _execute(deployment, f"{name}_judgement", day, day, rebuild=rebuild)
+            worked = True
+    if not judgeable and judge and chosen:
+        out.print(f"[yellow]no day can be judged yet: {state.unjudgeable(chosen[-1])}[/]")
+    return worked
+
+
+def _execute(deployment: Deployment, job: str, first: date, last: date, *, rebuild: bool) -> None:
+    import dagster as dg
+
+    from assets.partitions import RANGE_END, RANGE_START, REBUILD
+    from definitions import build_definitions
+    from resources.console import Bars
+
+    tags = {RANGE_START: first.isoformat(), RANGE_END: last.isoformat()} if first != last else {}
+    if rebuild:
+        tags[REBUILD] = "true"
+    with Bars(err) as bars, dg.DagsterInstance.get() as instance:
+        result = (
+            build_definitions(deployment, bars)
+            .resolve_job_def(job)
+            .execute_in_process(
+                instance=instance,
+                partition_key=first.isoformat() if first == last else None,
+                tags=tags,
+                raise_on_error=False,
+                run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
+            )
+        )
+    if not result.success:
+        raise DataError(f"{job} {first}..{last} failed.\n{_reasons(result)}")
+
+
+def _reasons(result: dg.ExecuteInProcessResult) -> str:
+    """Why each step of a run failed, innermost cause first."""
+    lines = []
+    for event in result.all_events:
+        if event.is_step_failure:
+            data = event.step_failure_data
+            text = data.user_failure_data.description if data.user_failure_data else None
+            error = data.error
+            while text is None and error is not None and error.cause is not None:
+                error = error.cause
+            lines.append(f"{event.step_key}: {text or (error.message.strip() if error else 'no reason recorded')}")
+    for check in result.get_asset_check_evaluations():
+        if not check.passed and check.blocking:
+            lines.append(f"{check.asset_key.path[-1]}, check {check.check_name}: {check.description}")
+    return "\n".join(lines) or "It was stopped."
+
+
+def _summary(deployment: Deployment, state: State, *, first: date, last: date) -> None:
+    from resources.contract.days import days_between
+    from sensors.summary import newest_judgement, stages
+
+    table = Table(title=f"{state.dataset.name}, {first} to {last}", title_justify="left")
+    table.add_column("stage")
+    for column in ("days", "rows in", "rows out", "quarantined", "MB", "seconds", "rows/s"):
+        table.add_column(column, justify="right")
+    for stage in stages(state.ledger, list(days_between(first, last))):
+        rate = f"{stage.rows_per_s:,.0f}" if stage.rows_per_s else ""
+        table.add_row(
+            stage.asset,
+            str(stage.days),
+            f"{stage.rows_in:,}",
+            f"{stage.rows_out:,}",
+            f"{stage.quarantined:,}" if stage.asset == "deliveries" else "",
+            f"{stage.bytes / 1e6:,.1f}",
+            f"{stage.seconds:,.1f}",
+            rate,
+        )
+    out.print(table)
+    judged = newest_judgement(state.ledger)
+    if judged is not None:
+        _print_judgement(deployment, state, judged)
+    out.print(
+        f"\nnext: [bold]make ui[/] shows the graph, the days and the runs (Dagster on http://{_HOST}:{_DAGSTER_PORT}, "
+        f"MLflow on http://{_HOST}:{_MLFLOW_PORT});\n"
+        f"      [bold]slicewise status {state.dataset.name}[/] a row per day; the README says how to point it at your own logs."
+    )
+
+
+def _print_judgement(deployment: Deployment, state: State, judged: Judged) -> None:
+    total = sum(judged.seconds_split.values())
+    split = ", ".join(
+        f"{part.replace('_', ' ')} {seconds / total:.0%}" for part, seconds in judged.seconds_split.items() if total
+    )
+    table = Table(
+        title=f"judged day {judged.day}: [bold]{judged.verdict}[/]",
+        title_justify="left",
+        caption=judged.reason,
+        caption_justify="left",
+    )
+    table.add_column("model")
+    for column in ("AUC", "log loss", "calibration"):
+        table.add_column(column, justify="right")
+    rows = [(s.who, s.auc, s.log_loss, s.calibration) for s in judged.scored]
+    if state.dataset.name == "demo":
+        from sensors.best_possible import best_possible
+
+        rows.append(("best possible (the planted truth)", *best_possible(state, judged.day, Deployment.from_env())))
+    for who, *values in rows:
+        table.add_row(who, *("" if value is None else f"{value:.4f}" for value in values))
+    out.print(table)
+    out.print(f"training: {total:.1f} s ({split}); from the day's delivery to its champion: {judged.cycle_s:.0f} s")
+
+
+@app.command()
+def status(
+    name: Name, as_json: Annotated[bool, typer.Option("--json", help="one JSON object instead of a table")] = False
+) -> None:
+    """A row a day, and the champion."""
+    with _told():
+        found = _state(Deployment.from_env(), name).as_json()
+    if as_json:
+        typer.echo(json.dumps(found, indent=1))
+        return
+    champion = found["champion"]
+    text = (
+        f"champion: trained for {champion['day']}, since {champion['since']}, MLflow run {champion['run_id']}"
+        if champion
+        else "no champion yet"
+    )
+    columns = list(found["days"][0]) if found["days"] else ["day"]
+    table = Table(title=f"{name}: {text}", title_justify="left")
+    for column in columns:
+        numeric = column in ("delivered", "quarantined", "good", "duplicates", "late", "users", "without_user")
+        table.add_column(column.replace("_", " "), justify="right" if numeric else "left")
+    for row in found["days"]:
+        table.add_row(*(_cell(row[column]) for column in columns))
+    out.print(table)
+
+
+def _cell(value: Any) -> str:
+    return "" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
+
+
+@app.command()
+def paths(
+    name: Name,
+    asset: Annotated[
+        str, typer.Argument(help="deliveries, shards, rollups, features, labels, model, evaluation or champion")
+    ],
+    days: Annotated[str, typer.Argument(help="A..B or one day")],
+) -> None:
+    """The current files of an asset, one a line, for other engines."""
+    from resources.contract.days import days_between
+    from resources.contract.manifest import ASSETS
+    from resources.lake import Lake
+
+    with _told():
+        if asset not in ASSETS:
+            raise ConfigError(f"there is no asset {asset!r}. Known: {', '.join(ASSETS)}.")
+        deployment = Deployment.from_env()
+        _state(deployment, name)
+        lake = Lake(deployment.lake)
+        for day in days_between(*_span(days)):
+            manifest = lake.read(name, asset, day)
+            for entry in manifest.files if manifest else ():
+                typer.echo(lake.path(manifest, entry))
+
+
+@app.command()
+def check(name: Name) -> None:
+    """Validate a dataset's YAML, and a sample of its landed files against it."""
+    from assets.ingestion.check import check_sample
+
+    with _told():
+        state = _state(Deployment.from_env(), name)
+        findings = check_sample(state.dataset, state.landing)
+    out.print(f"datasets/{name}.yaml is a valid contract; {len(state.landing.days())} days have landed files.")
+    for finding in findings:
+        out.print(f"  {finding}", highlight=False)
+    if findings:
+        raise typer.Exit(1)
+    out.print(
+        "the sample fits the contract."
+        if state.landing.days()
+        else f"no file matches {state.dataset.source.files} yet."
+    )
+
+
+_HOST, _DAGSTER_PORT, _MLFLOW_PORT = "127.0.0.1", 3000, 5000
+
+
+@app.command()
+def ui(
+    port: Annotated[int, typer.Option(help="of Dagster's page")] = _DAGSTER_PORT,
+    mlflow_port: Annotated[int, typer.Option(help="of MLflow's page")] = _MLFLOW_PORT,
+) -> None:
+    """Dagster (page, daemon, sensors) and MLflow on loopback, until Ctrl-C."""
+    from resources.tracking import Tracker
+
+    deployment = Deployment.from_env()
+    deployment.prepare()
+    Tracker(deployment.mlflow_uri).initialise()
+    servers = {
+        f"Dagster  http://{_HOST}:{port}": [
+            *(sys.executable, "-m", "dagster", "dev", "-w", str(CODE / "workspace.yaml")),
+            *("-h", _HOST, "-p", str(port)),
+        ],
+        f"MLflow   http://{_HOST}:{mlflow_port}": [
+            *(sys.executable, "-m", "mlflow", "server", "--backend-store-uri", deployment.mlflow_uri),
+            *("--host", _HOST, "--port", str(mlflow_port), "--workers", "1"),
+        ],
+    }
+    supervised = [sys.executable, "-m", "resources.launcher.supervisor", "--grace", "10", "--"]
+    # each server's supervisor watches our end of its stdin: whatever ends us ends it, with all its children
+    running = [
+        subprocess.Popen([*supervised, *command], stdin=subprocess.PIPE, cwd=CODE) for command in servers.values()
+    ]
+    for address in servers:
+        out.print(address, highlight=False)
+    out.print("Ctrl-C ends both.")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        while all(server.poll() is None for server in running):
+            time.sleep(0.5)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        for server in running:
+            assert server.stdin is not None
+            server.stdin.close()
+        for server in running:
+            server.wait()
+
+
+if __name__ == "__main__":
+    app()

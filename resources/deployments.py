@@ -1,0 +1,112 @@
+"""Where things lie on this machine, and the only reader of the environment.
+
+    SLICEWISE_HOME      all that runs leave behind: lake, DAGSTER_HOME, mlflow.db (default: .slicewise beside the code)
+    SLICEWISE_DATASETS  the folder of the contracts (default: datasets beside the code)
+    SLICEWISE_RANKS     training processes (default: one per GPU; without one, 2 or the number of cores)
+    LANDING_<NAME>      what ${LANDING} means in datasets/<name>.yaml (default: LANDING/<name>, or ./landing/<name>)
+
+`make run LANDING=...` writes these into `.env`, so that the UI and the sensors see the same.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping, MutableMapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from dotenv import dotenv_values, set_key
+
+from resources.contract.errors import ConfigError
+
+CODE = Path(__file__).resolve().parents[1]
+ENV_FILE = CODE / ".env"
+_LANES = 64
+_GRACE_S = 10.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deployment:
+    """One place to run: folders, addresses and the number of training processes."""
+
+    home: Path
+    datasets: Path
+    landing: Path
+    landings: Mapping[str, Path]
+    ranks: int
+    grace_s: float = _GRACE_S
+
+    @property
+    def lake(self) -> Path:
+        return self.home / "lake"
+
+    @property
+    def dagster_home(self) -> Path:
+        return self.home / "dagster"
+
+    @property
+    def mlflow_uri(self) -> str:
+        """Absolute: a relative address would mean one database per working directory."""
+        return f"sqlite:///{self.home / 'mlflow.db'}"
+
+    def landing_of(self, dataset: str) -> Path:
+        """Where files of a dataset land."""
+        return self.landings.get(dataset, self.landing / dataset)
+
+    def variables(self, dataset: str) -> dict[str, str]:
+        """What `${...}` stands for in a dataset's YAML."""
+        return {"LANDING": str(self.landing_of(dataset))}
+
+    @classmethod
+    def from_env(cls, environment: Mapping[str, str] | None = None) -> Deployment:
+        """The deployment that `.env` and the environment describe; the environment wins."""
+        if environment is None:
+            environment = {**{k: v for k, v in dotenv_values(ENV_FILE).items() if v is not None}, **os.environ}
+        prefix = "LANDING_"
+        return cls(
+            home=_absolute(environment.get("SLICEWISE_HOME", ".slicewise")),
+            datasets=_absolute(environment.get("SLICEWISE_DATASETS", "datasets")),
+            landing=_absolute(environment.get("LANDING", "landing")),
+            landings={
+                k.removeprefix(prefix).lower(): _absolute(v) for k, v in environment.items() if k.startswith(prefix)
+            },
+            ranks=_ranks(environment.get("SLICEWISE_RANKS")),
+        )
+
+    def prepare(self, environment: MutableMapping[str, str] = os.environ) -> None:
+        """Folders and the Dagster instance's settings exist, and child processes see the same deployment, silently."""
+        self.dagster_home.mkdir(parents=True, exist_ok=True)
+        self.lake.mkdir(parents=True, exist_ok=True)
+        settings = self.dagster_home / "dagster.yaml"
+        shipped = CODE / "resources" / "dagster.yaml"
+        if not settings.exists() or settings.read_bytes() != shipped.read_bytes():
+            shutil.copyfile(shipped, settings)
+        environment["DAGSTER_HOME"] = str(self.dagster_home)
+        environment["SLICEWISE_HOME"] = str(self.home)
+        for name in ("MLFLOW_DISABLE_TELEMETRY", "DAGSTER_DISABLE_TELEMETRY", "DO_NOT_TRACK"):
+            environment[name] = "true"
+        environment["MLFLOW_SERVER_ENABLE_JOB_EXECUTION"] = "false"  # its workers would take 2 GB
+        environment["RAY_USAGE_STATS_ENABLED"] = "0"
+
+
+def remember_landing(dataset: str, folder: Path) -> None:
+    """`.env` names the landing folder of a dataset, for every later process."""
+    set_key(ENV_FILE, f"LANDING_{dataset.upper()}", str(folder.resolve()))
+
+
+def _absolute(text: str) -> Path:
+    path = Path(text).expanduser()
+    return path if path.is_absolute() else CODE / path
+
+
+def _ranks(text: str | None) -> int:
+    devices = len([p for p in Path("/dev").glob("nvidia[0-9]*")]) or min(2, os.cpu_count() or 1)
+    if text is not None and not text.isdigit():
+        raise ConfigError(
+            f"SLICEWISE_RANKS must be a whole number of training processes, got {text!r}. Say 2, or leave it out."
+        )
+    ranks = int(text) if text else max(n for n in range(1, devices + 1) if _LANES % n == 0)
+    if ranks < 1 or _LANES % ranks:
+        raise ConfigError(f"SLICEWISE_RANKS must divide the {_LANES} lanes of a batch, got {ranks}: say 1, 2, 4 or 8.")
+    return ranks
