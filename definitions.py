@@ -30,6 +30,10 @@ from sensors.defs import automation_of  # noqa: E402
 
 log = logging.getLogger(__name__)
 MAX_RUNTIME_S = 24 * 3600
+_JOBS = {
+    "data": (DATA_ASSETS, "Everything up to features and labels, for any days, in any order."),
+    "judgement": (JUDGEMENT_ASSETS, "Train, evaluate and judge, one day a run, in order of the days."),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,12 +72,16 @@ def build_definitions(deployment: Deployment, progress: Progress) -> dg.Definiti
     for dataset in contracts.good.values():
         found += ingestion_assets(dataset) + sharding_assets(dataset) + preprocessing_assets(dataset)
         found += training_assets(dataset) + evaluation_assets(dataset)
-        data = _job(dataset, "data", DATA_ASSETS, "Everything up to features and labels, for any days, in any order.")
-        judgement = _job(
-            dataset, "judgement", JUDGEMENT_ASSETS, "Train, evaluate and judge, one day a run, in order of the days."
-        )
-        jobs += [data, judgement]
-        asked, clocked = automation_of(dataset, deployment, data_job=data, judgement_job=judgement)
+        for name, (asset_names, text) in _JOBS.items():
+            jobs.append(
+                dg.define_asset_job(
+                    f"{dataset.name}_{name}",
+                    selection=dg.AssetSelection.assets(*([dataset.name, asset] for asset in asset_names)),
+                    description=text,
+                    tags={"dagster/max_runtime": str(MAX_RUNTIME_S)},
+                )
+            )
+        asked, clocked = automation_of(dataset, deployment)
         sensors += asked
         schedules += clocked
     return dg.Definitions(
@@ -83,15 +91,6 @@ def build_definitions(deployment: Deployment, progress: Progress) -> dg.Definiti
         schedules=schedules,
         resources=resources_of(deployment, progress),
         executor=dg.in_process_executor,
-    )
-
-
-def _job(dataset: Dataset, name: str, asset_names: tuple[str, ...], text: str) -> dg.UnresolvedAssetJobDefinition:
-    return dg.define_asset_job(
-        f"{dataset.name}_{name}",
-        selection=dg.AssetSelection.assets(*([dataset.name, asset] for asset in asset_names)),
-        description=text,
-        tags={"dagster/max_runtime": str(MAX_RUNTIME_S)},
     )
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -179,10 +180,8 @@ def _summary(deployment: Deployment, state: State, *, first: date, last: date) -
     from resources.contract.days import days_between
     from sensors.summary import newest_judgement, stages
 
-    table = Table(title=f"{state.dataset.name}, {first} to {last}", title_justify="left")
-    table.add_column("stage")
-    for column in ("days", "rows in", "rows out", "quarantined", "MB", "seconds", "rows/s"):
-        table.add_column(column, justify="right")
+    columns = ("days", "rows in", "rows out", "quarantined", "MB", "seconds", "rows/s")
+    table = _table("stage", right=columns, title=f"{state.dataset.name}, {first} to {last}")
     for stage in stages(state.ledger, list(days_between(first, last))):
         rate = f"{stage.rows_per_s:,.0f}" if stage.rows_per_s else ""
         table.add_row(
@@ -242,23 +241,47 @@ def status(
         typer.echo(json.dumps(found, indent=1))
         return
     champion = found["champion"]
-    text = (
-        f"champion: trained for {champion['day']}, since {champion['since']}, MLflow run {champion['run_id']}"
-        if champion
-        else "no champion yet"
-    )
-    columns = list(found["days"][0]) if found["days"] else ["day"]
-    table = Table(title=f"{name}: {text}", title_justify="left")
-    for column in columns:
-        numeric = column in ("delivered", "quarantined", "good", "duplicates", "late", "users", "without_user")
-        table.add_column(column.replace("_", " "), justify="right" if numeric else "left")
+    if champion:
+        out.print(
+            f"champion: trained for {champion['day']}, since {champion['since']}, MLflow run {champion['run_id']}"
+        )
+    else:
+        out.print("no champion yet")
+    counts = ("delivered", "quarantined", "good", "duplicates", "late", "users", "without_user")
+    table = _table("day", "state", "verdict", right=("delivered", "bad", "good", "dupl.", "late", "users", "no user"))
     for row in found["days"]:
-        table.add_row(*(_cell(row[column]) for column in columns))
+        table.add_row(
+            row["day"],
+            *("" if row[name] is None else f"{row[name]:,}" for name in counts),
+            _standing(row),
+            row["verdict"],
+        )
     out.print(table)
+    for row in found["days"]:
+        if row["stale"]:
+            out.print(f"[yellow]stale[/] {row['day']}: {row['stale']}", highlight=False)
 
 
-def _cell(value: Any) -> str:
-    return "" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
+def _standing(row: dict[str, Any]) -> str:
+    """How far a day has come, in a word or two."""
+    behind = next(((asset, row[asset]) for asset in ("shards", "features", "labels") if row[asset] != "built"), None)
+    if behind is not None:
+        return f"{behind[0]} {behind[1]}"
+    return "built" if row["model"] != "built" else "trained"
+
+
+def _table(*columns: str, right: tuple[str, ...], title: str | None = None, caption: str | None = None) -> Table:
+    """An empty table that fits 80 characters; the columns in `right` are numbers and follow the first one."""
+    table = Table(
+        title=title, caption=caption, box=box.SIMPLE_HEAD, title_justify="left", caption_justify="left", pad_edge=False
+    )
+    table.add_column(columns[0], no_wrap=True)
+    for name in right:
+        table.add_column(name, justify="right", no_wrap=True)
+    for name in columns[1:]:
+        if name not in right:
+            table.add_column(name)
+    return table
 
 
 @app.command()

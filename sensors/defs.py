@@ -1,7 +1,5 @@
 """The three sensors and the two daily schedules of a dataset."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import UTC, datetime
 
@@ -26,18 +24,15 @@ def read_state(dataset: Dataset, deployment: Deployment) -> State:
 
 
 def automation_of(
-    dataset: Dataset,
-    deployment: Deployment,
-    *,
-    data_job: dg.UnresolvedAssetJobDefinition,
-    judgement_job: dg.UnresolvedAssetJobDefinition,
+    dataset: Dataset, deployment: Deployment
 ) -> tuple[list[dg.SensorDefinition], list[dg.ScheduleDefinition]]:
     """Sensors that ask for what is missing every minute, and schedules for those who prefer a clock."""
+    data_job, judgement_job = f"{dataset.name}_data", f"{dataset.name}_judgement"
 
-    def sensor(decide: Decide, job: dg.UnresolvedAssetJobDefinition, text: str) -> dg.SensorDefinition:
+    def sensor(decide: Decide, job: str, text: str) -> dg.SensorDefinition:
         @dg.sensor(
             name=f"{dataset.name}_{decide.__name__}",
-            job=job,
+            job_name=job,
             minimum_interval_seconds=60,
             default_status=dg.DefaultSensorStatus.RUNNING,
             description=text,
@@ -47,10 +42,10 @@ def automation_of(
 
         return tick
 
-    def schedule(decide: Decide, job: dg.UnresolvedAssetJobDefinition, hour: int) -> dg.ScheduleDefinition:
+    def schedule(decide: Decide, job: str, hour: int) -> dg.ScheduleDefinition:
         @dg.schedule(
             name=f"{dataset.name}_daily_{decide.__name__}",
-            job=job,
+            job_name=job,
             cron_schedule=f"0 {hour} * * *",
             execution_timezone=dataset.days.zone,
             description="The same decision as the sensor of that name, once a day.",

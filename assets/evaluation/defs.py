@@ -1,7 +1,5 @@
 """The `evaluation` and `champion` assets of a dataset."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any

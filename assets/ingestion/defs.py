@@ -1,7 +1,5 @@
 """The `deliveries` asset of a dataset."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import dagster as dg

@@ -1,7 +1,5 @@
 """The `rollups`, `features` and `labels` assets of a dataset."""
 
-from __future__ import annotations
-
 import dagster as dg
 
 from assets.partitions import DATA_BACKFILL, RETRIES, check_specs, day_grid, walk_days
@@ -35,7 +33,10 @@ def preprocessing_assets(dataset: Dataset) -> list[dg.AssetsDefinition]:
     def rollups(context: dg.AssetExecutionContext, lake: LakeResource, progress: dg.ResourceParam[Progress]):
         opened = lake.open()
         yield from walk_days(
-            context, rollups_room.CHECKS, lambda day, rebuild: rollups_room.build(dataset, opened, day, rebuild=rebuild), advance=progress.days
+            context,
+            rollups_room.CHECKS,
+            lambda day, rebuild: rollups_room.build(dataset, opened, day, rebuild=rebuild),
+            advance=progress.days,
         )
 
     @dg.asset(
@@ -63,7 +64,10 @@ def preprocessing_assets(dataset: Dataset) -> list[dg.AssetsDefinition]:
     def features(context: dg.AssetExecutionContext, lake: LakeResource, progress: dg.ResourceParam[Progress]):
         opened = lake.open()
         yield from walk_days(
-            context, features_room.CHECKS, lambda day, rebuild: features_room.build(dataset, opened, day, rebuild=rebuild), advance=progress.days
+            context,
+            features_room.CHECKS,
+            lambda day, rebuild: features_room.build(dataset, opened, day, rebuild=rebuild),
+            advance=progress.days,
         )
 
     @dg.asset(

@@ -1,7 +1,5 @@
 """The `shards` asset of a dataset."""
 
-from __future__ import annotations
-
 import dagster as dg
 
 from assets.ingestion.defs import row_columns
@@ -38,6 +36,11 @@ def sharding_assets(dataset: Dataset) -> list[dg.AssetsDefinition]:
     )
     def shards(context: dg.AssetExecutionContext, lake: LakeResource, progress: dg.ResourceParam[Progress]):
         opened = lake.open()
-        yield from walk_days(context, cut.CHECKS, lambda day, rebuild: cut.build(dataset, opened, day, rebuild=rebuild), advance=progress.days)
+        yield from walk_days(
+            context,
+            cut.CHECKS,
+            lambda day, rebuild: cut.build(dataset, opened, day, rebuild=rebuild),
+            advance=progress.days,
+        )
 
     return [shards]
