@@ -304,9 +304,9 @@ def paths(
         _state(deployment, name)
         lake = Lake(deployment.lake)
         for day in days_between(*_span(days)):
-            manifest = lake.read(name, asset, day)
-            for entry in manifest.files if manifest else ():
-                typer.echo(lake.path(manifest, entry))
+            if (manifest := lake.read(name, asset, day)) is not None:
+                for entry in manifest.files:
+                    typer.echo(lake.path(manifest, entry))
 
 
 @app.command()

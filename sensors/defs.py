@@ -79,7 +79,7 @@ def _attempts(instance: dg.DagsterInstance) -> Attempts:
     return attempts
 
 
-def _answer(decision: Decision, say: Callable[[str], None]) -> dg.SensorResult | dg.SkipReason | list[dg.RunRequest]:
+def _answer(decision: Decision, say: Callable[[str], None]) -> dg.SkipReason | list[dg.RunRequest]:
     for text in (*(request.reason for request in decision.requests), *decision.waiting):
         say(text)
     if not decision.requests:

@@ -80,6 +80,8 @@ def test_a_training_that_ends_early_leaves_no_process(servers: Servers, shop: Mi
 def step_process(home: Path) -> int:
     """The process that runs the step: the parent of the supervisor of the training."""
     supervisor = next(
-        pid for pid in processes_of(home, "resources.launcher.supervisor") if "torch.distributed.run" in Path(f"/proc/{pid}/cmdline").read_text()
+        pid
+        for pid in processes_of(home, "resources.launcher.supervisor")
+        if "torch.distributed.run" in Path(f"/proc/{pid}/cmdline").read_text()
     )
     return parent_of(supervisor)

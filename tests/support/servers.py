@@ -42,7 +42,9 @@ def processes_of(home: Path, pattern: str) -> list[int]:
     mark = f"SLICEWISE_HOME={home}".encode()
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            if pattern in (folder / "cmdline").read_text().replace("\0", " ") and mark in (folder / "environ").read_bytes().split(b"\0"):
+            if pattern in (folder / "cmdline").read_text().replace("\0", " ") and mark in (
+                folder / "environ"
+            ).read_bytes().split(b"\0"):
                 found.append(int(folder.name))
         except OSError:
             continue
@@ -69,7 +71,7 @@ class Servers:
         """Runs with these tags, newest first; `__` in a name stands for `/`."""
         wanted = [{"key": key.replace("__", "/"), "value": value} for key, value in tags.items()]
         query = """query Runs($filter: RunsFilter) { runsOrError(filter: $filter) { ... on Runs { results {
-            runId status tags { key value } } } ... on PythonError { message } } }"""
+            runId status pipelineName tags { key value } } } ... on PythonError { message } } }"""
         return self.ask(query, filter={"tags": wanted})["runsOrError"]["results"]
 
     def status(self, run_id: str) -> str:
@@ -98,7 +100,11 @@ class Servers:
         """A backfill of a job's assets over days, as the page starts it."""
         query = """mutation Backfill($params: LaunchBackfillParams!) { launchPartitionBackfill(backfillParams: $params) {
             __typename ... on LaunchBackfillSuccess { backfillId } ... on PythonError { message } } }"""
-        params = {"assetSelection": [{"path": [dataset, name]} for name in asset_names], "partitionNames": days, "tags": []}
+        params = {
+            "assetSelection": [{"path": [dataset, name]} for name in asset_names],
+            "partitionNames": days,
+            "tags": [],
+        }
         answer = self.ask(query, params=params)["launchPartitionBackfill"]
         assert answer["__typename"] == "LaunchBackfillSuccess", answer
         return answer["backfillId"]
@@ -115,11 +121,24 @@ def dagster_servers(environment: dict[str, str], log_folder: Path) -> Iterator[S
     port = free_port()
     command = [
         *(sys.executable, "-m", "resources.launcher.supervisor", "--grace", "10", "--"),
-        *(sys.executable, "-m", "dagster", "dev", "-w", str(ROOT / "workspace.yaml"), "-h", "127.0.0.1", "-p", str(port)),
+        *(
+            sys.executable,
+            "-m",
+            "dagster",
+            "dev",
+            "-w",
+            str(ROOT / "workspace.yaml"),
+            "-h",
+            "127.0.0.1",
+            "-p",
+            str(port),
+        ),
     ]
     home = Path(environment["SLICEWISE_HOME"])
     with (log_folder / "dagster.log").open("w") as log:
-        dev = subprocess.Popen(command, cwd=ROOT, env={**os.environ, **environment}, stdin=subprocess.PIPE, stdout=log, stderr=log)
+        dev = subprocess.Popen(
+            command, cwd=ROOT, env={**os.environ, **environment}, stdin=subprocess.PIPE, stdout=log, stderr=log
+        )
     url = f"http://127.0.0.1:{port}"
 
     def up() -> bool:
