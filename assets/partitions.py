@@ -105,6 +105,9 @@ def walk_days(
         except DagsterExecutionInterruptedError as error:
             # with a retry policy Dagster would start the step again after a cancellation
             raise dg.Failure(f"{asset} {day} was cancelled", allow_retries=False) from error
+        except Exception as error:
+            # a mistake in our own code: trying again would only hide it
+            raise dg.Failure(f"{asset} {day}: {type(error).__name__}: {error}", allow_retries=False) from error
         finally:
             advance(asset, day, index + 1, len(keys))
         manifests.append(made.manifest)

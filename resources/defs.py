@@ -1,7 +1,5 @@
 """Dagster's handles on what the assets stand on: the lake, MLflow, the training processes, and whoever watches."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -17,7 +17,8 @@ import os
 import shutil
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
@@ -134,11 +135,14 @@ class Lake:
         """The published manifest of a day, or None. Raises CorruptError where it cannot be read."""
         return self._parsed(self.pointer_path(dataset, asset, day))
 
-    def ledger(self, dataset: str) -> Ledger:
-        """All published manifests of a dataset."""
-        folders = [self.root / dataset / "pointers" / asset for asset in ASSETS]
+    def ledger(
+        self, dataset: str, *, assets: Iterable[str] = ASSETS, first: date = date.min, last: date = date.max
+    ) -> Ledger:
+        """All published manifests of a dataset, or those of some assets and days: one day's plan needs few of many."""
+        folders = [self.root / dataset / "pointers" / asset for asset in assets]
         paths = [path for folder in folders if folder.is_dir() for path in sorted(folder.glob("[0-9]*.json"))]
-        return Ledger(manifest for path in paths if (manifest := self._parsed(path)) is not None)
+        within = [path for path in paths if first <= date.fromisoformat(path.stem) <= last]
+        return Ledger(manifest for path in within if (manifest := self._parsed(path)) is not None)
 
     def _parsed(self, path: Path) -> Manifest | None:
         try:
@@ -184,7 +188,9 @@ class Lake:
         self.step(f"{plan.asset}:begun")
         outcome = write(folder)
         self.step(f"{plan.asset}:written")
-        written = [self._entry(folder, piece, current if not rebuild else None) for piece in outcome.pieces]
+        with ThreadPoolExecutor(max_workers=8) as pool:  # side by side, a disk syncs many files in the time of two
+            before = current if not rebuild else None
+            written = list(pool.map(lambda piece: self._entry(folder, piece, before), outcome.pieces))
         files = tuple(sorted([*outcome.kept, *written], key=lambda entry: entry.name))
         manifest = Manifest(
             dataset=dataset,
@@ -263,15 +269,19 @@ class Lake:
         self.publish(amended, expected=manifest.generation)
         return amended
 
-    def sweep(self, dataset: str, *, older_than_s: float) -> int:
-        """Removes attempt folders that no published manifest names and that are older than `older_than_s`; their number."""
+    def sweep(self, dataset: str, *, older_than_s: float, pins: Collection[tuple[str, date, str]] = frozenset()) -> int:
+        """Removes attempt folders that no published manifest names and that are older than `older_than_s`; their number.
+
+        `pins` are attempts (asset, day, attempt) that something else still reads: `assets.evaluation.judge.pins`.
+        """
         removed, deadline = 0, time.time() - older_than_s
         for asset in ASSETS:
             for day_folder in sorted((self.root / dataset / asset).glob("day=*")):
-                manifest = self.read(dataset, asset, date.fromisoformat(day_folder.name.removeprefix("day=")))
-                kept = (
-                    {entry.path.split("/")[0] for entry in manifest.files} | {manifest.attempt} if manifest else set()
-                )
+                day = date.fromisoformat(day_folder.name.removeprefix("day="))
+                manifest = self.read(dataset, asset, day)
+                kept = {attempt for name, on, attempt in pins if (name, on) == (asset, day)}
+                if manifest:
+                    kept |= {entry.path.split("/")[0] for entry in manifest.files} | {manifest.attempt}
                 for attempt in day_folder.iterdir():
                     if attempt.name not in kept and attempt.stat().st_mtime < deadline:
                         shutil.rmtree(attempt)

@@ -29,6 +29,7 @@ from resources.lake import locked, sha256_of
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
+    from mlflow.entities import Run
 
 log = logging.getLogger(__name__)
 
@@ -81,10 +82,13 @@ def checked_name(name: str) -> str:
 
 
 def status_of(error: BaseException | None) -> Status:
-    """How a run ended that was left by `error`: an interrupt kills it, a clean exit finishes it, all else fails it."""
+    """How a run ended that was left by `error`: an error or a failed exit fails it, an interruption kills it.
+
+    Interruptions are what no `except Exception` catches: Ctrl-C, Dagster's, what a handler of SIGTERM raises.
+    """
     if error is None or (isinstance(error, SystemExit) and error.code in (None, 0)):
         return "FINISHED"
-    return "KILLED" if isinstance(error, KeyboardInterrupt) else "FAILED"
+    return "FAILED" if isinstance(error, Exception | SystemExit) else "KILLED"
 
 
 def _shortened(value: object, limit: int) -> str:
@@ -191,17 +195,25 @@ class Tracker:
         self._nonfinite[run_id] = 0
         return run_id
 
-    def reopen(self, run_id: str) -> bool:
-        """Whether there is such a run; it is RUNNING again, and steps that it has logged already are not logged twice."""
+    def _run(self, run_id: str) -> Run | None:
         from mlflow.exceptions import MlflowException
 
         try:
             run = self._client.get_run(run_id)
         except MlflowException as error:
             if error.error_code == "RESOURCE_DOES_NOT_EXIST":
-                return False
+                return None
             raise
-        if run.info.lifecycle_stage != "active":
+        return run if run.info.lifecycle_stage == "active" else None
+
+    def knows(self, run_id: str) -> bool:
+        """Whether the run is there: somebody may have deleted it, or the whole store."""
+        return self._run(run_id) is not None
+
+    def reopen(self, run_id: str) -> bool:
+        """Whether there is such a run; it is RUNNING again, and steps that it has logged already are not logged twice."""
+        run = self._run(run_id)
+        if run is None:
             return False
         self._client.update_run(run_id, status="RUNNING")
         self._nonfinite[run_id] = int(run.data.tags.get(NONFINITE, 0))
@@ -217,7 +229,7 @@ class Tracker:
         try:
             yield
         except BaseException as error:
-            self.finish(run_id, status_of(error), reason=f"{type(error).__name__}: {error}")
+            self.finish(run_id, status_of(error), reason=f"{type(error).__name__}: {error}".removesuffix(": "))
             raise
         self.finish(run_id, "FINISHED")
 
@@ -226,24 +238,21 @@ class Tracker:
         from mlflow import entities
 
         reached = self._reached.get(run_id, {})
-        finite = []
-        for metric in metrics:
-            if metric.step <= reached.get(checked_name(metric.key), -1):
-                continue
-            if math.isfinite(metric.value):
-                finite.append(entities.Metric(metric.key, metric.value, metric.time_ms, metric.step))
-            else:
-                self._count_nonfinite(run_id, metric)
+        fresh = [metric for metric in metrics if metric.step > reached.get(checked_name(metric.key), -1)]
+        finite = [metric for metric in fresh if math.isfinite(metric.value)]
         for chunk in _chunks(finite, _METRICS_PER_BATCH):
-            self._client.log_batch(run_id, metrics=chunk)
-        if len(finite) < len(metrics) and self._nonfinite.get(run_id):
-            self._client.set_tag(run_id, NONFINITE, str(self._nonfinite[run_id]))
+            logged = [entities.Metric(m.key, m.value, m.time_ms, m.step) for m in chunk]
+            self._client.log_batch(run_id, metrics=logged)
+        if len(finite) < len(fresh):
+            self._count_nonfinite(run_id, [metric for metric in fresh if not math.isfinite(metric.value)])
 
-    def _count_nonfinite(self, run_id: str, metric: Metric) -> None:
+    def _count_nonfinite(self, run_id: str, metrics: Sequence[Metric]) -> None:
         if run_id not in self._nonfinite:
             self._nonfinite[run_id] = int(self._client.get_run(run_id).data.tags.get(NONFINITE, 0))
-        self._nonfinite[run_id] += 1
-        log.warning(f"{metric.key} was {metric.value} at step {metric.step} of run {run_id}: not logged, but counted")
+        self._nonfinite[run_id] += len(metrics)
+        self._client.set_tag(run_id, NONFINITE, str(self._nonfinite[run_id]))
+        first = metrics[0]
+        log.warning(f"run {run_id}: {first.key} was {first.value} at step {first.step}; {len(metrics)} such not logged")
 
     def set_tags(self, run_id: str, tags: Mapping[str, str]) -> None:
         from mlflow.entities import RunTag
@@ -354,18 +363,32 @@ class Tracker:
         for key, value in tags.items():
             self._client.set_model_version_tag(dataset, str(version), key, value)
 
-    def set_alias(self, *, dataset: str, alias: Alias, version: int, day: date) -> bool:
-        """Whether the alias moved to `version`, judged on `day`: never from a version that was judged on a later day."""
+    def version_of(self, run_id: str, *, dataset: str) -> int | None:
+        """The newest version that a run was registered as."""
+        versions = self._client.search_model_versions(f"name = '{dataset}' and run_id = '{run_id}'")
+        return max((int(version.version) for version in versions), default=None)
+
+    def set_alias(self, *, dataset: str, alias: Alias, version: int | None, day: date) -> bool:
+        """Whether the alias moved to the version (None: to none) that a verdict on `day` named.
+
+        Only forwards in time: it stays where a version has it that was judged on a later day.
+        """
         with self._exclusive():
-            current = self._client.get_registered_model(dataset).aliases.get(alias)
-            if current is not None:
-                if int(current) == version:
-                    return False
-                holder = self._client.get_model_version(dataset, str(current))
-                if date.fromisoformat(holder.tags[JUDGED_DAY]) > day:
-                    return False
-            self._client.set_registered_model_alias(dataset, alias, str(version))
-        return True
+            holder = self._holder(dataset, alias)
+            if holder is not None and int(holder.version) == version:
+                return False
+            held = date.fromisoformat(holder.tags[JUDGED_DAY]) if holder and JUDGED_DAY in holder.tags else None
+            if held is not None and held > day:
+                return False
+            if version is not None:
+                self._client.set_registered_model_alias(dataset, alias, str(version))
+            elif held is not None:  # not one that somebody set by hand
+                self._client.delete_registered_model_alias(dataset, alias)
+            return version is not None or held is not None
+
+    def _holder(self, dataset: str, alias: Alias) -> Any:
+        version = self._client.get_registered_model(dataset).aliases.get(alias)
+        return None if version is None else self._client.get_model_version(dataset, str(version))
 
     def finish(self, run_id: str, status: Status, *, reason: str | None = None) -> None:
         """The run has ended with `status`, and its tag `ended_by` says why."""

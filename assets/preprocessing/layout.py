@@ -13,11 +13,12 @@ Facts only: table sizes, fills and normalisation belong to the model that was fi
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from resources.contract.dataset import CountHistory, Dataset, Log1p
+if TYPE_CHECKING:
+    from resources.contract.dataset import Dataset
 
 _ID_WORDS = 2
 
@@ -79,6 +80,9 @@ class Layout:
     @classmethod
     def of(cls, dataset: Dataset) -> Layout:
         """The layout that a contract's `features` ask for."""
+        # here, so that training and serving processes, which know no contract, need not load pydantic and DuckDB
+        from resources.contract.dataset import CountHistory, Log1p
+
         numbers = [n.log1p + "_log1p" if isinstance(n, Log1p) else n for n in dataset.features.numbers]
         for history in dataset.features.history:
             if isinstance(history, CountHistory):

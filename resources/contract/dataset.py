@@ -7,6 +7,7 @@ remedy. Names on the left of `columns` are the source's; from ingestion on only 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -20,7 +21,9 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    Discriminator,
     Field,
+    Tag,
     ValidationError,
     field_validator,
     model_validator,
@@ -50,6 +53,20 @@ def _zone(value: str) -> str:
     return value
 
 
+def _if(is_first: Callable[[Any], bool]) -> Discriminator:
+    """Tells the two kinds of a union apart before they are checked, so that a fault is one line and not one per kind."""
+    return Discriminator(lambda value: "<first>" if is_first(value) else "<second>")
+
+
+def _is_word(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _says(key: str) -> Callable[[Any], bool]:
+    return lambda value: key in value if isinstance(value, dict) else hasattr(value, key)
+
+
+First, Second = Tag("<first>"), Tag("<second>")
 Name = Annotated[str, AfterValidator(_name)]
 Zone = Annotated[str, AfterValidator(_zone)]
 
@@ -64,6 +81,15 @@ class Csv(Strict):
     delimiter: str = Field(default=",", min_length=1, max_length=1)
     quote: str = Field(default='"', min_length=1, max_length=1)
     header: Literal[True] = True
+
+    @model_validator(mode="after")
+    def _distinct_letters(self) -> Csv:
+        if self.delimiter == self.quote or any(not c.isascii() or c in "\r\n" for c in (self.delimiter, self.quote)):
+            raise ValueError(
+                f"`delimiter` and `quote` must be two different ASCII characters within a line, got {self.delimiter!r} and "
+                f"{self.quote!r}"
+            )
+        return self
 
 
 class Source(Strict):
@@ -184,7 +210,9 @@ class Item(Strict):
 
 
 class Duplicates(Strict):
-    key: Literal["all_columns"] | tuple[Name, ...] = Field(default="all_columns")
+    key: Annotated[Annotated[Literal["all_columns"], First] | Annotated[tuple[Name, ...], Second], _if(_is_word)] = (
+        "all_columns"
+    )
     keep: Literal["first", "last", "all"] = "first"
     order: Name | None = None
 
@@ -204,7 +232,9 @@ class BadRows(Strict):
 
 class Cut(Strict):
     by: Literal["user"] = "user"
-    buckets: Literal["auto"] | Annotated[int, Field(ge=1, le=4096)] = "auto"
+    buckets: Annotated[
+        Annotated[Literal["auto"], First] | Annotated[int, Field(ge=1, le=4096), Second], _if(_is_word)
+    ] = "auto"
 
     @property
     def num_buckets(self) -> int:
@@ -240,10 +270,15 @@ class SinceLast(Strict):
     since_last: Literal["user"]
 
 
+Label = Annotated[Annotated[RowLabel, First] | Annotated[EventLabel, Second], _if(_says("where"))]
+NumberOf = Annotated[Annotated[Name, First] | Annotated[Log1p, Second], _if(_is_word)]
+History = Annotated[Annotated[SinceLast, First] | Annotated[CountHistory, Second], _if(_says("since_last"))]
+
+
 class Features(Strict):
     categories: tuple[str, ...] = Field(default=())
-    numbers: tuple[Name | Log1p, ...] = Field(default=())
-    history: tuple[CountHistory | SinceLast, ...] = Field(default=())
+    numbers: tuple[NumberOf, ...] = Field(default=())
+    history: tuple[History, ...] = Field(default=())
 
 
 class Train(Strict):
@@ -276,7 +311,7 @@ class Dataset(Strict):
     bad_rows: BadRows = BadRows()
     cut: Cut = Cut()
     examples: str = "true"
-    label: EventLabel | RowLabel
+    label: Label
     features: Features
     train: Train = Train()
 
@@ -379,8 +414,12 @@ def _frozen(value: Any) -> Any:
 
 def _located(file: str, error: ValidationError) -> str:
     lines = []
-    for fault in error.errors(include_url=False):
-        key = ".".join(str(part) for part in fault["loc"] if not (isinstance(part, str) and part[:1].isupper()))
+    faults = error.errors(include_url=False)
+    places = [fault["loc"] for fault in faults]
+    for fault in faults:
+        if any(len(place) > len(fault["loc"]) and place[: len(fault["loc"])] == fault["loc"] for place in places):
+            continue  # a list that is too short only because an item of it was refused
+        key = ".".join(str(part) for part in fault["loc"] if not str(part).startswith("<"))
         message = fault["msg"].removeprefix("Value error, ")
         shown = fault.get("input")
         found = f", got {shown!r}" if isinstance(shown, str | int | float | bool) and repr(shown) not in message else ""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterable
 
 import numpy as np
@@ -63,7 +64,7 @@ def row_hashes(table: pa.Table) -> np.ndarray:
 
 def record_hashes(records: np.ndarray) -> np.ndarray:
     """uint64[2, rows] for a packed array of shape [rows, words] of 32-bit words (or [rows] of any 4- or 8-byte dtype)."""
-    flat = np.ascontiguousarray(records).reshape(len(records), -1)
+    flat = np.ascontiguousarray(records).reshape(len(records), math.prod(records.shape[1:]))
     words = flat.view(np.uint32) if flat.dtype.itemsize != 1 else flat
     lanes = np.tile(np.array(_LANE_SEEDS)[:, None], (1, len(records)))
     for column in range(words.shape[1]):

@@ -22,12 +22,14 @@ _FUNCTIONS = frozenset(
     "+ - * / // % || & | << >> year month day hour minute second dayofweek isodow".split()
 )
 _CLASSES = frozenset(
-    ["CONSTANT", "COLUMN_REF", "COMPARISON", "CONJUNCTION", "OPERATOR", "FUNCTION", "BETWEEN", "CASE", "CAST"]
+    ["CONSTANT", "COLUMN_REF", "COMPARISON", "CONJUNCTION", "OPERATOR", "FUNCTION", "BETWEEN", "CASE", "CAST", "TYPE"]
 )
 
 
 @lru_cache(maxsize=1024)
 def _tree(text: str) -> dict[str, Any]:
+    if not text.strip():
+        raise ConfigError("an empty text is no expression: leave the key out, or say `true`.")
     with duckdb.connect() as connection:
         row = connection.execute("select json_serialize_sql(?)", [f"select ({text}) as value"]).fetchone()
     assert row is not None
@@ -81,5 +83,9 @@ def columns_of(text: str, *, key: str, known: Collection[str]) -> frozenset[str]
         for child in _children([value for k, value in node.items() if k != "class"]):
             visit(child)
 
-    visit(_tree(text))
+    try:
+        tree = _tree(text)
+    except ConfigError as error:
+        raise ConfigError(f"{key}: {error}") from error
+    visit(tree)
     return frozenset(found)

@@ -1,0 +1,209 @@
+"""The asset `champion`: candidate and incumbent on the same rows of the judged day, and what follows from it.
+
+The incumbent is the champion of its own time: that of the latest earlier verdict, read by the file that its manifest
+pins. Without one, or where it reads other columns than the day's features hold, the best baseline stands in: a model
+that does not beat it has nothing to offer. MLflow's aliases follow only the newest judged day.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow.parquet as pq
+
+from assets.evaluation.bootstrap import Difference, auc_difference
+from assets.evaluation.evaluate import BASELINES, CANDIDATE
+from assets.evaluation.examples import MODEL, LoadScorer, examples, load_scorer, scored
+from assets.evaluation.metrics import metrics
+from assets.evaluation.registry import tell_verdict
+from assets.preprocessing.layout import Layout
+from resources.contract.dataset import Dataset
+from resources.contract.digest import digest_of_json
+from resources.contract.manifest import FileEntry, Ledger, Manifest, Parent, Plan, contract_digest
+from resources.lake import Lake, Materialized, Outcome, Piece, write_json
+from resources.tracking import Tracker
+
+LOGIC_VERSION = 1
+VERDICT = "verdict.json"
+ENOUGH = 50  # positives, and negatives, below which no difference is believed
+
+Verdict = Literal["promote", "keep", "undecided"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision:
+    verdict: Verdict
+    reason: str
+
+
+def decide(*, rows: int, positives: int, difference: Difference, rival: str) -> Decision:
+    """The verdict on a candidate whose AUC differs from its rival's by `difference`, and the reason in a sentence."""
+    fewest, kind = min((positives, "positive"), (rows - positives, "negative"))
+    if rows == 0:
+        return Decision(verdict="undecided", reason="the day has no examples: everything stays as it is")
+    if fewest < ENOUGH:
+        reason = f"the day has {fewest} {kind} examples and {ENOUGH} are needed: a difference would be chance"
+        return Decision(verdict="undecided", reason=reason)
+    if difference.value is None or difference.interval is None:
+        return Decision(verdict="undecided", reason="one user has all examples of a class: there is no interval")
+    low, high = difference.interval
+    found = f"AUC {difference.value:+.4f} against {rival}, 95 % interval {low:+.4f} to {high:+.4f}"
+    if low > 0:
+        return Decision(verdict="promote", reason=f"{found}: better beyond doubt")
+    return Decision(verdict="keep", reason=f"{found}: " + ("worse beyond doubt" if high < 0 else "it may be chance"))
+
+
+def plan(dataset: Dataset, ledger: Ledger, day: date) -> Plan:
+    """What the verdict on judged day `day` would be made from now."""
+    del dataset
+    evaluation, model, previous = ledger.get("evaluation", day), ledger.get("model", day), incumbent(ledger, day)
+    parents = [
+        Parent(asset=m.asset, day=day, digest=m.content_digest, rows=m.rows_out) for m in (evaluation, model) if m
+    ]
+    if previous is not None:
+        parents.append(
+            Parent(asset="champion", day=previous.day, digest=previous.content_digest, role="history", rows=1)
+        )
+    missing = [
+        f"{asset} {day}" for asset in ("evaluation", "model", "features", "labels") if not ledger.get(asset, day)
+    ]
+    if evaluation is not None and not missing:
+        behind = [p.asset for p in evaluation.parents if _digest(ledger, p) != p.digest]
+        missing += [f"evaluation {day} (made from another {asset})" for asset in behind]
+    return Plan(
+        asset="champion",
+        day=day,
+        contract_digest=contract_digest({}),
+        logic_version=LOGIC_VERSION,
+        parents=tuple(parents),
+        missing=tuple(missing),
+    )
+
+
+def _digest(ledger: Ledger, parent: Parent) -> str | None:
+    manifest = ledger.get(parent.asset, parent.day)
+    return manifest.content_digest if manifest else None
+
+
+def incumbent(ledger: Ledger, day: date) -> Manifest | None:
+    """The latest verdict before `day` that names a champion."""
+    earlier = (ledger.get("champion", other) for other in reversed(ledger.days("champion")) if other < day)
+    return next((manifest for manifest in earlier if manifest and manifest.facts["champion"]), None)
+
+
+def pins(ledger: Ledger) -> set[tuple[str, date, str]]:
+    """(asset, day, attempt) of every model that some verdict calls champion: retention must keep these."""
+    manifests = (ledger.get("champion", day) for day in ledger.days("champion"))
+    named = [m.facts["champion"] for m in manifests if m and m.facts["champion"]]
+    return {("model", date.fromisoformat(champion["day"]), champion["attempt"]) for champion in named}
+
+
+def build(
+    dataset: Dataset,
+    lake: Lake,
+    day: date,
+    *,
+    tracker: Tracker,
+    rebuild: bool = False,
+    load_scorer: LoadScorer = load_scorer,
+) -> Materialized:
+    """The day's verdict as it stands, or made now; MLflow's versions, aliases and tags say the same."""
+    ledger = lake.ledger(dataset.name)
+
+    def write(folder: Path) -> Outcome:
+        found = {asset: _built(ledger, asset, day) for asset in ("evaluation", "model", "features", "labels")}
+        evaluation, model = found["evaluation"], found["model"]
+        previous = incumbent(ledger, day)
+        champion = previous.facts["champion"] if previous else None
+        trial = _compare(lake, found, champion, load_scorer=load_scorer)
+        lake.step("champion:compared")
+        ours = evaluation.facts["metrics"][CANDIDATE]
+        decision = decide(
+            rows=ours["rows"], positives=ours["positives"], difference=trial.difference, rival=trial.rival
+        )
+        if decision.verdict == "promote":
+            champion = _pointer(model)
+        made = {"verdict": decision.verdict, "model": champion and champion["file"]["content"]}
+        facts = {
+            "verdict": decision.verdict,
+            "reason": decision.reason,
+            "champion": champion,
+            "incumbent": trial.incumbent,
+            "rival": trial.rival,
+            "difference": trial.difference.value,
+            "interval": trial.difference.interval and list(trial.difference.interval),
+            "metrics": {CANDIDATE: ours, "incumbent": trial.metrics},
+        }
+        write_json(folder / VERDICT, made)
+        newest = all(other <= day for other in ledger.days("champion"))
+        tell_verdict(tracker, lake, model=model, features=found["features"], facts=facts, newest=newest)
+        lake.step("champion:told")
+        return Outcome(
+            pieces=(Piece(name=VERDICT, rows=1, content=digest_of_json(made)),),
+            rows_in=ours["rows"],
+            rows_out=1,
+            counts={"rows": ours["rows"], "positives": ours["positives"]},
+            facts=facts,
+        )
+
+    return lake.materialize(plan(dataset, ledger, day), write, dataset=dataset.name, rebuild=rebuild)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """What the candidate was measured against. Without an incumbent the rival is a baseline, and `metrics` is None."""
+
+    rival: str
+    incumbent: dict[str, Any] | None
+    metrics: dict[str, Any] | None
+    difference: Difference
+
+
+def _compare(
+    lake: Lake, found: dict[str, Manifest], champion: dict[str, Any] | None, *, load_scorer: LoadScorer
+) -> Trial:
+    """The candidate against the champion of its time on the very rows that were evaluated."""
+    evaluation, features = found["evaluation"], found["features"]
+    [entry] = evaluation.files
+    table = pq.read_table(lake.verified_path(evaluation, entry))
+    columns = {name: table[name].to_numpy() for name in table.column_names}
+    labels, users = columns["label"], columns["user"]
+    best = max(BASELINES, key=lambda who: evaluation.facts["metrics"][who]["auc"] or 0.0)
+    rival = best.replace("_", " ")
+    if champion is not None and len(labels):
+        day = date.fromisoformat(champion["day"])
+        pinned = found["model"].model_copy(update={"day": day})  # of that day's folder only the pinned file is read
+        trained = load_scorer(lake.verified_path(pinned, FileEntry.model_validate(champion["file"])))
+        if trained.layout == Layout.from_json(features.facts["layout"]):
+            scores = scored(trained.score, list(examples(lake, features, found["labels"])))
+            return Trial(
+                rival=f"the champion of {day}",
+                incumbent=champion,
+                metrics=metrics(labels, scores, users).as_json(),
+                difference=auc_difference(labels, columns[CANDIDATE], scores, users),
+            )
+        rival = f"{rival} (the champion of {day} reads other columns than this day has)"
+    difference = auc_difference(labels, columns[CANDIDATE], columns[best], users)
+    return Trial(rival=rival, incumbent=None, metrics=None, difference=difference)
+
+
+def _built(ledger: Ledger, asset: str, day: date) -> Manifest:
+    manifest = ledger.get(asset, day)
+    assert manifest is not None  # the plan requires it
+    return manifest
+
+
+def _pointer(model: Manifest) -> dict[str, Any]:
+    """What a later day needs to find the model again, whatever becomes of the day's own pointer."""
+    [entry] = [entry for entry in model.files if entry.name == MODEL]
+    return {
+        "day": model.day.isoformat(),
+        "since": model.day.isoformat(),
+        "run_id": model.facts["run_id"],
+        "attempt": entry.path.split("/")[0],
+        "generation": model.generation,
+        "file": entry.model_dump(mode="json"),
+    }

@@ -1,0 +1,83 @@
+"""A look at what has landed, before anything is built: where a sample of it does not fit the contract."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import timedelta
+
+import pyarrow as pa
+
+from assets.ingestion.casting import without_nulls
+from assets.ingestion.files import LandedFile
+from assets.ingestion.landing import Landing
+from assets.ingestion.reading import read
+from assets.ingestion.sifting import Span, sift
+from resources.contract.dataset import Dataset
+from resources.contract.days import day_of
+from resources.contract.errors import DataError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One thing about one file; `rows` is how many of the sampled rows show it, `example` the first of them."""
+
+    file: str
+    what: str
+    rows: int | None = None
+    example: str | None = None
+
+    def __str__(self) -> str:
+        count = f" ({self.rows:,} of the sampled rows)" if self.rows is not None else ""
+        return f"{self.file}: {self.what}{count}" + (f", for example {self.example}" if self.example else "")
+
+
+def check_sample(dataset: Dataset, landing: Landing, *, max_files: int = 3, max_rows: int = 10_000) -> list[Finding]:
+    """What does not fit in the first rows of some landed files, spread from the first to the last. Changes nothing."""
+    step = max(1, (len(landing.all) - 1) // max(1, max_files - 1))
+    findings: list[Finding] = []
+    for file in landing.all[::step][:max_files]:
+        try:
+            findings += _findings(dataset, landing, file, max_rows=max_rows)
+        except DataError as error:
+            findings.append(Finding(file=file.name, what=str(error)))
+    return findings
+
+
+def _findings(dataset: Dataset, landing: Landing, file: LandedFile, *, max_rows: int) -> list[Finding]:
+    span, samples = _span(dataset, landing, file), []
+    seen = 0
+    empty = {name: True for name in dataset.columns}
+    for chunk in read(dataset, file):
+        sample = chunk.first(max_rows - seen)
+        sifted = sift(dataset, sample, file=file.name, span=span)
+        samples.append(sifted.quarantine)
+        seen += sifted.num_good + sifted.quarantine.num_rows
+        for name in empty:
+            column = without_nulls(sample.columns[name].combine_chunks(), dataset.source.nulls)
+            empty[name] &= column.null_count == len(column)
+        if seen >= max_rows:
+            break
+    if not seen:
+        return [Finding(file=file.name, what="holds no rows")]
+    quarantine = pa.concat_tables(samples)
+    faults = Counter(zip(*(quarantine[name].to_pylist() for name in ("reason", "column")), strict=True))
+    found = [
+        Finding(file=file.name, what=f"column {name!r} is empty or not there", rows=seen)
+        for name, nothing in empty.items()
+        if nothing and not dataset.columns[name].required
+    ]
+    for (reason, column), rows in faults.most_common():
+        first = next(row for row in quarantine.to_pylist() if (row["reason"], row["column"]) == (reason, column))
+        value = f", {column} = {first['value']!r}" if column else ""
+        found.append(Finding(file=file.name, what=reason, rows=rows, example=f"line {first['line']:,}{value}"))
+    return found
+
+
+def _span(dataset: Dataset, landing: Landing, file: LandedFile) -> Span:
+    """The days that the file may hold: by its delivery day, or until a day after it was written."""
+    for day, files in landing.by_day.items():
+        if dataset.source.names_day and file in files:
+            return Span.of_delivery(dataset, day)
+    written = day_of(file.modified_ns // 1000, dataset.days.zone) + timedelta(days=1)
+    return Span(oldest=dataset.days.first, newest=min(written, dataset.days.last or written), plausible=written)

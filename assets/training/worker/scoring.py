@@ -1,0 +1,57 @@
+"""A trained model that gives probabilities for packed records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from assets.training.fit import Fit
+from assets.training.worker.model import Dcn, Encoder
+from assets.training.worker.table import WIDTH
+from resources.contract.errors import CorruptError
+
+_CHUNK_ROWS = 8192
+
+
+class Scorer:
+    """The model of a `model.pt`. Ids that no training row had are looked up as zeros, and counted."""
+
+    def __init__(self, model: dict[str, Any]) -> None:
+        self.fit = Fit.from_json(model["fit"])
+        self._encoder = Encoder(self.fit, device=torch.device("cpu"))
+        self._table, self._trained = model["table"], model["trained"]
+        self._dense = Dcn(self.fit)
+        self._dense.load_state_dict(model["dense"])
+        self._dense.eval()
+        self._looked_up = self._unseen = 0
+
+    @classmethod
+    def load(cls, path: Path) -> Scorer:
+        """Raises CorruptError where the file is no model of this format."""
+        model = torch.load(path, map_location="cpu", weights_only=True)
+        if model.get("format") != 1:
+            raise CorruptError(f"{path} is no model of format 1: train that day again.")
+        return cls(model)
+
+    @property
+    def unseen_share(self) -> float:
+        """Share of the category values scored so far that training never saw."""
+        return self._unseen / self._looked_up if self._looked_up else 0.0
+
+    @torch.inference_mode()
+    def score(self, records: np.ndarray) -> np.ndarray:
+        """float32[rows] probabilities of uint32[rows, words] records; the same bits for the same call."""
+        parts = [self._chunk(records[start : start + _CHUNK_ROWS]) for start in range(0, len(records), _CHUNK_ROWS)]
+        return np.concatenate([*parts, np.empty(0, np.float32)])
+
+    def _chunk(self, records: np.ndarray) -> np.ndarray:
+        words = torch.from_numpy(np.array(records, order="C").view(np.int32))
+        ids_BF, z_BM = self._encoder(words)
+        categories = self._trained[ids_BF[:, : len(self.fit.categories)]]
+        self._looked_up += categories.numel()
+        self._unseen += int((~categories).sum())
+        embedded_BFD = self._table.index_select(0, ids_BF.reshape(-1)).view(*ids_BF.shape, WIDTH)
+        return self._dense(embedded_BFD, z_BM).sigmoid().numpy()

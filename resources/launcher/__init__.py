@@ -1,0 +1,1 @@
+"""Starts training processes, and sees to it that none outlives its starter."""

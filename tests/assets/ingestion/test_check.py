@@ -1,0 +1,62 @@
+"""`slicewise check` shows where a sample does not fit, and changes nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from assets.ingestion.check import check_sample
+from assets.ingestion.landing import Landing
+
+if TYPE_CHECKING:
+    from tests.assets.ingestion.conftest import Room
+
+HEAD = "event_id,user_id,item_id,event_time,event_type,price\n"
+
+
+def row(day: str, price: str = "1", user: str = "u") -> str:
+    return f"1,{user},i,{day}T00:00:00Z,view,{price}\n"
+
+
+def told(room: Room, **how: int) -> list[str]:
+    dataset = room.dataset()
+    return [str(finding) for finding in check_sample(dataset, Landing.scan(dataset), **how)]
+
+
+def test_a_sample_that_fits_has_no_findings(room: Room) -> None:
+    room.land("2025-03-01.csv", HEAD + row("2025-03-01"))
+    assert told(room) == []
+    assert not room.lake.root.exists()
+
+
+def test_each_fault_is_told_once_with_its_number_and_first_line(room: Room) -> None:
+    room.land("2025-03-01.csv", HEAD + row("2025-03-01") + row("2025-03-01", "x") * 2 + row("1970-01-01") + "1,2\n")
+    assert told(room) == [
+        "2025-03-01.csv: not_a_decimal (2 of the sampled rows), for example line 3, price = 'x'",
+        "2025-03-01.csv: implausible_time (1 of the sampled rows), for example line 5, event_time = '1970-01-01T00:00:00Z'",
+        "2025-03-01.csv: ragged (1 of the sampled rows), for example line 6",
+    ]
+
+
+def test_files_that_are_refused_empty_or_lack_an_optional_column_are_told(room: Room) -> None:
+    room.land("2025-03-01.csv", "event_id\n1\n")
+    room.land("2025-03-02.csv", "")
+    room.land("2025-03-03.csv", HEAD + row("2025-03-03", user=""))
+    first, second, third = told(room)
+    assert "2025-03-01.csv has no column 'event_time', 'item_id', 'event_type'" in first
+    assert second == "2025-03-02.csv: holds no rows"
+    assert third == "2025-03-03.csv: column 'user_id' is empty or not there (1 of the sampled rows)"
+
+
+def test_the_sample_is_bounded_and_spread_over_the_files(room: Room) -> None:
+    for number in range(1, 10):
+        room.land(f"2025-03-0{number}.csv", HEAD + row(f"2025-03-0{number}", "x") * 50)
+    found = told(room, max_files=3, max_rows=20)
+    assert [line[:14] for line in found] == ["2025-03-01.csv", "2025-03-05.csv", "2025-03-09.csv"]
+    assert all("(20 of the sampled rows)" in line for line in found)
+
+
+def test_an_export_is_checked_without_an_index(room: Room) -> None:
+    dataset = room.dataset(files="*.csv")
+    room.land("a.csv", HEAD + row("2025-03-01") + row("1970-01-01"))
+    [finding] = check_sample(dataset, Landing.scan(dataset))
+    assert finding.what == "implausible_time" and finding.rows == 1

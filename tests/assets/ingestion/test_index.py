@@ -1,0 +1,134 @@
+"""Exports whose path does not tell the day: each row is delivered on its own event day, and on no other."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from datetime import date
+from typing import TYPE_CHECKING
+
+import pytest
+
+from assets.ingestion import index
+from assets.ingestion.index import index_path
+from resources.contract.dataset import Dataset
+from resources.contract.errors import DataError
+from resources.contract.manifest import Manifest
+
+if TYPE_CHECKING:
+    from tests.assets.ingestion.conftest import Room
+
+HEAD = "event_id,user_id,item_id,event_time,event_type,price\n"
+D1, D2, D3 = date(2025, 3, 1), date(2025, 3, 2), date(2025, 3, 3)
+
+
+def row(number: int, time: str, price: str = "1") -> str:
+    return f"{number},u,i,{time},view,{price}\n"
+
+
+def all_days(room: Room, dataset: Dataset) -> dict[date, Manifest]:
+    return {day: room.build(dataset, day).manifest for day in room.scan(dataset).days()}
+
+
+def test_each_row_is_delivered_once_on_its_own_event_day(room: Room) -> None:
+    dataset = room.dataset(files="*.csv")
+    room.land(
+        "a.csv",
+        HEAD
+        + row(1, "2025-03-02T10:00:00Z")
+        + row(2, "2025-03-03T10:00:00Z")
+        + row(3, "2025-03-03T11:00:00Z", price="cheap")  # bad, but its day is known
+        + row(4, "yesterday")
+        + "5,ragged\n"
+        + row(6, "9999-12-31T00:00:00Z")
+        + row(7, "2025-02-27T00:00:00Z"),  # sound, before the first day
+    )
+    manifests = all_days(room, dataset)
+    assert list(manifests) == [D2, D3]
+    assert room.good(dataset, manifests[D2])["event_id"].to_pylist() == ["1"]
+    assert room.good(dataset, manifests[D3])["event_id"].to_pylist() == ["2"]
+    assert [row["line"] for row in room.quarantine(manifests[D3])] == [4]
+    assert [(row["line"], row["reason"]) for row in room.quarantine(manifests[D2])] == [
+        (5, "unreadable_time"),
+        (6, "ragged"),
+        (7, "implausible_time"),
+        (8, "before_first_day"),
+    ]
+    assert sum(manifest.counts["delivered"] for manifest in manifests.values()) == 7
+    assert manifests[D2].counts["bad"] == 3
+
+
+def test_lateness_does_not_apply(room: Room) -> None:
+    dataset = room.dataset(files="*.csv", days="zone: UTC, first: 2025-01-01, late: 0")
+    room.land("a.csv", HEAD + row(1, "2025-01-05T10:00:00Z") + row(2, "2025-03-03T10:00:00Z"))
+    assert {day: m.counts["good"] for day, m in all_days(room, dataset).items()} == {date(2025, 1, 5): 1, D3: 1}
+
+
+def test_a_file_without_a_single_readable_time_belongs_to_the_first_day(room: Room) -> None:
+    dataset = room.dataset(files="*.csv")
+    room.land("a.csv", HEAD + row(1, "never"))
+    assert {day: m.quarantined for day, m in all_days(room, dataset).items()} == {D1: {"unreadable_time": 1}}
+
+
+def test_rows_after_the_last_day_are_not_taken_and_not_bad(room: Room) -> None:
+    dataset = room.dataset(files="*.csv", days="zone: UTC, first: 2025-03-01, last: 2025-03-02")
+    room.land("a.csv", HEAD + row(1, "2025-03-02T10:00:00Z") + row(2, "2025-03-03T10:00:00Z"))
+    [(day, manifest)] = all_days(room, dataset).items()
+    assert (day, manifest.quarantined, manifest.counts["bad"]) == (D2, {"after_last_day": 1}, 0)
+
+
+def test_a_file_is_indexed_once(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = room.dataset(files="*.csv")
+    room.land("a.csv", HEAD + row(1, "2025-03-02T10:00:00Z"))
+    room.scan(dataset)
+    kept = json.loads(index_path(dataset, room.lake, "a.csv").read_text())
+    assert (kept["name"], kept["days"]) == ("a.csv", {"2025-03-02": 1})
+    calls = Counter()
+    monkeypatch.setattr(index, "read", lambda _, file: calls.update([file.name]) or iter(()))
+    room.land("b.csv", HEAD)
+    room.scan(dataset)
+    assert calls == {"b.csv": 1}
+    room.scan(room.dataset(files="*.csv", days="zone: Asia/Tokyo, first: 2025-03-01"))  # other days: read again
+    assert calls == {"b.csv": 2, "a.csv": 1}
+
+
+def test_a_further_file_touches_only_the_days_that_it_names(room: Room) -> None:
+    dataset = room.dataset(files="*.csv")
+    room.land("a.csv", HEAD + row(1, "2025-03-01T10:00:00Z") + row(2, "2025-03-02T10:00:00Z"))
+    before = all_days(room, dataset)
+    room.land("b.csv", HEAD + row(3, "2025-03-02T11:00:00Z"))
+    after = all_days(room, dataset)
+    assert after[D1] == before[D1]
+    assert after[D2].counts["good"] == 2
+
+
+def test_an_export_that_comes_again_drops_the_rows_it_no_longer_has(room: Room) -> None:
+    dataset = room.dataset(files="*.csv")
+    room.land("a.csv", HEAD + row(1, "2025-03-01T10:00:00Z") + row(2, "2025-03-02T10:00:00Z"))
+    all_days(room, dataset)
+    room.land("a.csv", HEAD + row(1, "2025-03-01T10:00:00Z"))
+    assert room.build(dataset, D2).manifest.rows_out == 0
+    assert room.build(dataset, D1).manifest.rows_out == 1
+
+
+def test_an_export_that_disappears_keeps_its_rows(room: Room) -> None:
+    dataset = room.dataset(files="*.csv")
+    path = room.land("a.csv", HEAD + row(1, "2025-03-01T10:00:00Z"))
+    before = room.build(dataset, D1).manifest
+    path.unlink()
+    after = room.build(dataset, D1)
+    assert not after.built and after.manifest.files == before.files
+
+
+def test_an_export_that_comes_again_damaged_is_refused_where_its_rows_are_known(room: Room) -> None:
+    dataset = room.dataset(files="*.csv")
+    room.land("a.csv", HEAD + row(1, "2025-03-01T10:00:00Z"))
+    room.land("b.csv", HEAD + row(2, "2025-03-02T10:00:00Z"))
+    all_days(room, dataset)
+    room.land("a.csv", b"\xff\xfe")
+    assert room.scan(dataset).days() == [D2]  # and the other file goes on
+    assert not room.build(dataset, D2).built
+    with pytest.raises(DataError, match=r"a\.csv: byte 0 \(0xff\)"):
+        room.build(dataset, D1)
+    published = room.lake.read("shop", "deliveries", D1)
+    assert published is not None and published.rows_out == 1

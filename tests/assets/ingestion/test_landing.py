@@ -1,0 +1,94 @@
+"""Which files belong to which day, and until when a day may get more of them."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING
+
+import pytest
+
+from assets.ingestion.landing import Landing
+from resources.contract.errors import ConfigError
+
+if TYPE_CHECKING:
+    from tests.assets.ingestion.conftest import Room
+
+D1, D2, D3 = date(2025, 3, 1), date(2025, 3, 2), date(2025, 3, 3)
+
+
+def names(landing: Landing, day: date) -> list[str]:
+    return [file.name for file in landing.files(day)]
+
+
+def when(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "landed", "expected"),
+    [
+        ("{day}.csv", ["2025-03-01.csv"], ["2025-03-01.csv"]),
+        ("{day}*.csv.gz", ["2025-03-01_b.csv.gz", "2025-03-01_a.csv.gz", "2025-03-01.csv"], ["2025-03-01_a.csv.gz", "2025-03-01_b.csv.gz"]),
+        ("{day}/*.jsonl", ["2025-03-01/a.jsonl", "2025-03-01/deep/b.jsonl"], ["2025-03-01/a.jsonl"]),
+        ("day={day}/part-?.csv", ["day=2025-03-01/part-1.csv", "day=2025-03-01/part-12.csv"], ["day=2025-03-01/part-1.csv"]),
+        ("{day}/{day}.csv", ["2025-03-01/2025-03-01.csv", "2025-03-01/2025-03-02.csv"], ["2025-03-01/2025-03-01.csv"]),
+        ("{day}*", ["2025-03-01.csv.tmp", "2025-03-01.csv.part", "2025-03-01.csv"], ["2025-03-01.csv"]),
+        ("*{day}.csv", [".2025-03-01.csv", ".hidden-2025-03-01.csv", "x2025-03-01.csv"], ["x2025-03-01.csv"]),
+        ("{day}/*", ["2025-03-01/.a.csv", "2025-03-01/a.csv"], ["2025-03-01/a.csv"]),
+        ("*/{day}.csv", ["x.tmp/2025-03-01.csv", "x/2025-03-01.csv"], ["x/2025-03-01.csv"]),
+        ("{day}.csv", ["2025-03-01xcsv", "2025-3-01.csv", "2025-02-30.csv"], []),
+        ("[x]{day}.csv", ["[x]2025-03-01.csv", "x2025-03-01.csv"], ["[x]2025-03-01.csv"]),
+    ],
+)  # fmt: skip
+def test_a_pattern_finds_the_finished_files_of_a_day(
+    room: Room, pattern: str, landed: list[str], expected: list[str]
+) -> None:
+    for name in landed:
+        room.land(name, "x")
+    landing = room.scan(room.dataset(files=pattern))
+    assert names(landing, D1) == expected
+    assert landing.days() == ([D1] if expected else [])
+
+
+def test_a_folder_that_is_not_there_holds_no_files(room: Room) -> None:
+    assert room.scan(room.dataset(files="elsewhere/{day}.csv")).days() == []
+
+
+def test_a_folder_with_the_name_of_a_file_is_no_file(room: Room) -> None:
+    (room.landing / "2025-03-01.csv").mkdir()
+    assert room.scan(room.dataset()).days() == []
+
+
+@pytest.mark.parametrize("files", ["landing/{day}.csv", "${LANDING}/{day}.csv", "s3://bucket/{day}.csv"])
+def test_a_pattern_that_depends_on_where_one_stands_is_refused(room: Room, files: str) -> None:
+    dataset = room.dataset()
+    dataset = dataset.model_copy(update={"source": dataset.source.model_copy(update={"files": files})})
+    with pytest.raises(ConfigError, match=r"source\.files must be an absolute local path"):
+        Landing.scan(dataset)
+
+
+@pytest.mark.parametrize(
+    ("landed", "now", "closed"),
+    [
+        ({}, "2025-03-02T23:59:59", False),  # the deadline is 24 hours after the day's end
+        ({}, "2025-03-03T00:00:00", True),
+        ({D1: "2025-03-01T01:00"}, "2025-03-02T12:00", False),  # its own file says nothing of its end
+        ({D2: "2025-03-02T01:00"}, "2025-03-02T06:59:59", False),
+        ({D2: "2025-03-02T01:00"}, "2025-03-02T07:00", True),  # 6 hours to settle
+        ({D3: "2025-03-02T01:00"}, "2025-03-02T07:00", True),  # a day without a file does not hold up the others
+        ({D2: "2025-03-02T05:00", D3: "2025-03-02T01:00"}, "2025-03-02T07:00", True),
+        ({date(2025, 2, 28): "2025-02-28T01:00"}, "2025-03-02T12:00", False),
+    ],
+)
+def test_a_day_closes_when_a_later_one_has_settled_or_its_deadline_has_passed(
+    room: Room, landed: dict[date, str], now: str, closed: bool
+) -> None:
+    for day, at in landed.items():
+        room.land(f"{day}.csv", "x", at=when(at))
+    assert room.scan(room.dataset()).closed(D1, when(now)) is closed
+
+
+def test_a_deadline_is_counted_from_the_end_of_the_day_in_its_zone(room: Room) -> None:
+    dataset = room.dataset(days="zone: Europe/Berlin, first: 2025-03-01, deadline_hours: 1.5")
+    assert room.scan(dataset).deadline(date(2025, 3, 30)) == when("2025-03-30T23:30")
+    assert room.scan(dataset).deadline(D1) == when("2025-03-02T00:30")
