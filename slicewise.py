@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from sensors.state import State
     from sensors.summary import Judged
 
+_HOST, _DAGSTER_PORT, _MLFLOW_PORT = "127.0.0.1", 3000, 5000
+_SEED_FILE = "seed.json"  # beside the demo's files: which shop they are of
+
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 out = Console()
 err = Console(stderr=True)
@@ -78,11 +81,13 @@ def demo(
 ) -> None:
     """Write the demo's 16 days into its landing folder (days that are there stay as they are)."""
     from resources.demo.generate import write_days
+    from resources.lake import write_json
 
     with _told(), out.status("writing the demo's days"):
         folder = Deployment.from_env().landing_of("demo")
         started = time.monotonic()
         written = write_days(folder, seed=seed, scale=scale)
+        write_json(folder / _SEED_FILE, {"seed": seed, "scale": scale})
         out.print(f"landed: {len(written)} files in {folder}, {time.monotonic() - started:.1f} s")
 
 
@@ -210,24 +215,39 @@ def _print_judgement(deployment: Deployment, state: State, judged: Judged) -> No
     split = ", ".join(
         f"{part.replace('_', ' ')} {seconds / total:.0%}" for part, seconds in judged.seconds_split.items() if total
     )
-    table = Table(
-        title=f"judged day {judged.day}: [bold]{judged.verdict}[/]",
-        title_justify="left",
-        caption=judged.reason,
-        caption_justify="left",
-    )
-    table.add_column("model")
-    for column in ("AUC", "log loss", "calibration"):
-        table.add_column(column, justify="right")
+    title = f"judged day {judged.day}: [bold]{judged.verdict}[/]"
+    table = _table("model", right=("AUC", "log loss", "calibration"), title=title)
     rows = [(s.who, s.auc, s.log_loss, s.calibration) for s in judged.scored]
-    if state.dataset.name == "demo":
-        from sensors.best_possible import best_possible
-
-        rows.append(("best possible (the planted truth)", *best_possible(state, judged.day, Deployment.from_env())))
+    if (seed := _demo_seed(deployment, state)) is not None:
+        rows.append(_best_possible(deployment, state, judged, seed))
     for who, *values in rows:
         table.add_row(who, *("" if value is None else f"{value:.4f}" for value in values))
     out.print(table)
+    out.print(judged.reason, highlight=False)
     out.print(f"training: {total:.1f} s ({split}); from the day's delivery to its champion: {judged.cycle_s:.0f} s")
+
+
+def _demo_seed(deployment: Deployment, state: State) -> int | None:
+    """The seed of the landed demo, whose truth is planted and known; None for everything else."""
+    path = deployment.landing_of("demo") / _SEED_FILE
+    return json.loads(path.read_text())["seed"] if state.dataset.name == "demo" and path.exists() else None
+
+
+def _best_possible(
+    deployment: Deployment, state: State, judged: Judged, seed: int
+) -> tuple[str, float | None, float | None, float | None]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from resources.demo.truth import best_possible
+    from resources.lake import Lake
+
+    manifest = state.ledger.get("shards", judged.day)
+    assert manifest is not None, "a judged day has shards"
+    lake = Lake(deployment.lake)
+    files = [pq.read_table(lake.path(manifest, entry), partitioning=None) for entry in manifest.files if entry.rows]
+    best = best_possible(pa.concat_tables(files), seed=seed)
+    return "best possible", best.auc, best.log_loss, None
 
 
 @app.command()
@@ -329,9 +349,6 @@ def check(name: Name) -> None:
     )
 
 
-_HOST, _DAGSTER_PORT, _MLFLOW_PORT = "127.0.0.1", 3000, 5000
-
-
 @app.command()
 def ui(
     port: Annotated[int, typer.Option(help="of Dagster's page")] = _DAGSTER_PORT,
@@ -345,15 +362,15 @@ def ui(
     Tracker(deployment.mlflow_uri).initialise()
     servers = {
         f"Dagster  http://{_HOST}:{port}": [
-            *(sys.executable, "-m", "dagster", "dev", "-w", str(CODE / "workspace.yaml")),
-            *("-h", _HOST, "-p", str(port)),
+            *(sys.executable, "-W", "ignore", "-m", "dagster", "dev", "-w", str(CODE / "workspace.yaml")),
+            *("-h", _HOST, "-p", str(port), "--log-level", "warning"),
         ],
         f"MLflow   http://{_HOST}:{mlflow_port}": [
-            *(sys.executable, "-m", "mlflow", "server", "--backend-store-uri", deployment.mlflow_uri),
-            *("--host", _HOST, "--port", str(mlflow_port), "--workers", "1"),
+            *(sys.executable, "-W", "ignore", "-m", "mlflow", "server", "--backend-store-uri", deployment.mlflow_uri),
+            *("--host", _HOST, "--port", str(mlflow_port), "--workers", "1", "--uvicorn-opts", "--log-level warning"),
         ],
     }
-    supervised = [sys.executable, "-m", "resources.launcher.supervisor", "--grace", "10", "--"]
+    supervised = [sys.executable, "-W", "ignore", "-m", "resources.launcher.supervisor", "--grace", "10", "--"]
     # each server's supervisor watches our end of its stdin: whatever ends us ends it, with all its children
     running = [
         subprocess.Popen([*supervised, *command], stdin=subprocess.PIPE, cwd=CODE) for command in servers.values()

@@ -86,6 +86,8 @@ class Deployment:
         environment["SLICEWISE_HOME"] = str(self.home)
         for name in ("MLFLOW_DISABLE_TELEMETRY", "DAGSTER_DISABLE_TELEMETRY", "DO_NOT_TRACK"):
             environment[name] = "true"
+        environment["MLFLOW_LOGGING_LEVEL"] = "WARNING"
+        environment["MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR"] = "false"
         environment["MLFLOW_SERVER_ENABLE_JOB_EXECUTION"] = "false"  # its workers would take 2 GB
         environment["RAY_USAGE_STATS_ENABLED"] = "0"
 

@@ -14,6 +14,7 @@ import posixpath
 import re
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -336,7 +337,8 @@ class Tracker:
             source_run_id=run_id,
             tags={"checksum": checksum},
         )
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # hints for whoever writes a signature by hand
             save_model(
                 f"{folder}/{_MODEL}",
                 mlflow_model=Model(run_id=run_id, model_id=model.model_id, artifact_path=model.artifact_location),

@@ -6,25 +6,24 @@ repeated or averaged over parts.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import date
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from assets.evaluation.examples import LoadScorer, examples, load_scorer, model_file, scored
-from assets.evaluation.metrics import metrics
+from assets.evaluation.examples import Examples, LoadScorer, Score, examples, load_scorer, model_file
+from assets.evaluation.metrics import checked_labels, metrics
 from assets.evaluation.registry import log_metrics
-from assets.evaluation.rivals import fit_rivals
+from assets.evaluation.rivals import Rivals, fit_rivals
 from assets.preprocessing.layout import Layout
 from assets.training import window
 from resources.contract.dataset import Dataset
 from resources.contract.digest import table_digest
 from resources.contract.errors import DataError
-from resources.contract.manifest import DATA_ASSETS, Ledger, Parent, Plan, contract_digest
+from resources.contract.manifest import DATA_ASSETS, Ledger, Manifest, Parent, Plan, contract_digest
 from resources.lake import Lake, Materialized, Outcome, Piece
 from resources.tracking import Tracker
 
@@ -83,55 +82,58 @@ def build(
         assert labels is not None
         layout = Layout.from_json(features.facts["layout"])
         parts = list(examples(lake, features, labels))
-        facts: dict[str, Any] = {"unseen": {}, "window": {}}
-        scores = {who: np.zeros(0, np.float32) for who in (CANDIDATE, *BASELINES)}
+        table, facts = _SCHEMA.empty_table(), {"unseen": {}, "window": {}}
         if parts:
             rivals = fit_rivals(lake, ledger, model, layout)
             lake.step("evaluation:fitted")
-            candidate = load_scorer(model_file(lake, model))
-            if candidate.layout != layout:
-                raise DataError(
-                    f"model {day} reads other columns than features {day} hold: its scores would mean nothing. "
-                    f"Train it again: slicewise run {dataset.name} --days {day}..{day} --rebuild"
-                )
-            scores = {
-                CANDIDATE: scored(candidate.score, parts),
-                "item_rate": np.concatenate([rivals.item_rate.score(layout.items_of(part.records)) for part in parts]),
-                "logistic_regression": scored(rivals.logistic_regression.score, parts),
-            }
-            facts = {
-                "unseen": rivals.unseen(parts),
-                "window": {
-                    "rows": rivals.rows,
-                    "logistic_regression_rows": rivals.logistic_regression.rows,
-                    "changed": list(rivals.changed),
-                },
-            }
-        users = np.concatenate([np.zeros(0, np.uint64), *[layout.users_of(part.records) for part in parts]])
-        answers = np.concatenate([np.zeros(0, np.float32), *[part.labels for part in parts]])
-        found = {who: metrics(answers, values, users).as_json() for who, values in scores.items()}
-        table = pa.table(
-            {
-                "bucket": np.repeat([p.bucket for p in parts], [len(p.labels) for p in parts]).astype(np.int32),
-                "row": np.concatenate([np.zeros(0, np.int64), *[np.arange(len(p.labels)) for p in parts]]),
-                "user": users,
-                "label": answers.astype(np.uint8),
-                **scores,
-            },
-            schema=_SCHEMA,
-        )
+            table = _table(parts, _candidate(lake, model, layout, load_scorer), rivals)
+            facts = {"unseen": rivals.unseen(parts), "window": rivals.as_json()}
         pq.write_table(table, folder / SCORES, compression="zstd", write_page_checksum=True)
         lake.step("evaluation:scored")
-        flat = {f"unseen/{name}": share for name, share in facts["unseen"].items()}
-        for who, values in found.items():
-            flat |= {f"{who}/{name}".removeprefix("candidate/"): value for name, value in values.items()}
-        log_metrics(tracker, model, flat)
+        columns = {name: table[name].to_numpy() for name in table.column_names}
+        found = {
+            who: metrics(columns["label"], columns[who], columns["user"]).as_json() for who in (CANDIDATE, *BASELINES)
+        }
+        log_metrics(tracker, model, _named(found, facts["unseen"]))
         return Outcome(
             pieces=(Piece(name=SCORES, rows=table.num_rows, content=table_digest(table)),),
             rows_in=features.rows_out,
             rows_out=table.num_rows,
-            counts={"rows": table.num_rows, "positives": int(answers.sum())},
+            counts={"rows": table.num_rows, "positives": int(columns["label"].sum())},
             facts={"metrics": found, **facts},
         )
 
     return lake.materialize(plan(dataset, ledger, day, closed=closed), write, dataset=dataset.name, rebuild=rebuild)
+
+
+def _candidate(lake: Lake, model: Manifest, layout: Layout, load_scorer: LoadScorer) -> Score:
+    trained = load_scorer(model_file(lake, model))
+    if trained.layout != layout:
+        raise DataError(
+            f"model {model.day} reads other columns than features {model.day} hold: its scores would mean nothing. "
+            f"Train it again: slicewise run {model.dataset} --days {model.day}..{model.day} --rebuild"
+        )
+    return trained.score
+
+
+def _table(parts: list[Examples], candidate: Score, rivals: Rivals) -> pa.Table:
+    """A row per example, bucket by bucket, in the order of the features."""
+    layout = rivals.layout
+    columns = {
+        "bucket": [np.full(len(part.labels), part.bucket, np.int32) for part in parts],
+        "row": [np.arange(len(part.labels)) for part in parts],
+        "user": [layout.users_of(part.records) for part in parts],
+        "label": [checked_labels(part.labels).astype(np.uint8) for part in parts],
+        CANDIDATE: [candidate(part.records) for part in parts],
+        "item_rate": [rivals.item_rate.score(layout.items_of(part.records)) for part in parts],
+        "logistic_regression": [rivals.logistic_regression.score(part.records) for part in parts],
+    }
+    return pa.table({name: np.concatenate(values) for name, values in columns.items()}, schema=_SCHEMA)
+
+
+def _named(found: Mapping[str, Mapping[str, float | None]], unseen: Mapping[str, float]) -> dict[str, float | None]:
+    """The numbers under MLflow names: the candidate's own are plain, so that runs compare."""
+    named: dict[str, float | None] = {f"unseen/{name}": share for name, share in unseen.items()}
+    for who, values in found.items():
+        named |= {f"{who}/{name}".removeprefix(f"{CANDIDATE}/"): value for name, value in values.items()}
+    return named

@@ -68,8 +68,3 @@ def model_file(lake: Lake, model: Manifest) -> Path:
     """The weights of a model's day, undamaged."""
     [entry] = [entry for entry in model.files if entry.name == MODEL]
     return lake.verified_path(model, entry)
-
-
-def scored(score: Score, parts: list[Examples]) -> np.ndarray:
-    """float32 scores of a day's rows, in the order of its buckets."""
-    return np.concatenate([np.zeros(0, np.float32), *[score(part.records) for part in parts]])

@@ -7,24 +7,27 @@ that does not beat it has nothing to offer. MLflow's aliases follow only the new
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import pyarrow.parquet as pq
 
 from assets.evaluation.bootstrap import Difference, auc_difference
 from assets.evaluation.evaluate import BASELINES, CANDIDATE
-from assets.evaluation.examples import MODEL, LoadScorer, examples, load_scorer, scored
+from assets.evaluation.examples import MODEL, LoadScorer, examples, load_scorer, model_file
 from assets.evaluation.metrics import metrics
 from assets.evaluation.registry import tell_verdict
 from assets.preprocessing.layout import Layout
+from assets.training.package import package_of
 from resources.contract.dataset import Dataset
 from resources.contract.digest import digest_of_json
 from resources.contract.manifest import FileEntry, Ledger, Manifest, Parent, Plan, contract_digest
 from resources.lake import Lake, Materialized, Outcome, Piece, write_json
-from resources.tracking import Tracker
+from resources.tracking import Package, Tracker
 
 LOGIC_VERSION = 1
 VERDICT = "verdict.json"
@@ -109,6 +112,7 @@ def build(
     tracker: Tracker,
     rebuild: bool = False,
     load_scorer: LoadScorer = load_scorer,
+    package_of: Callable[[Path, np.ndarray], Package] = package_of,
 ) -> Materialized:
     """The day's verdict as it stands, or made now; MLflow's versions, aliases and tags say the same."""
     ledger = lake.ledger(dataset.name)
@@ -139,7 +143,13 @@ def build(
         }
         write_json(folder / VERDICT, made)
         newest = all(other <= day for other in ledger.days("champion"))
-        tell_verdict(tracker, lake, model=model, features=found["features"], facts=facts, newest=newest)
+        tell_verdict(
+            tracker,
+            model=model,
+            facts=facts,
+            package=lambda: package_of(model_file(lake, model), _few_records(lake, found)),
+            newest=newest,
+        )
         lake.step("champion:told")
         return Outcome(
             pieces=(Piece(name=VERDICT, rows=1, content=digest_of_json(made)),),
@@ -178,7 +188,8 @@ def _compare(
         pinned = found["model"].model_copy(update={"day": day})  # of that day's folder only the pinned file is read
         trained = load_scorer(lake.verified_path(pinned, FileEntry.model_validate(champion["file"])))
         if trained.layout == Layout.from_json(features.facts["layout"]):
-            scores = scored(trained.score, list(examples(lake, features, found["labels"])))
+            parts = examples(lake, features, found["labels"])
+            scores = np.concatenate([trained.score(part.records) for part in parts])
             return Trial(
                 rival=f"the champion of {day}",
                 incumbent=champion,
@@ -188,6 +199,13 @@ def _compare(
         rival = f"{rival} (the champion of {day} reads other columns than this day has)"
     difference = auc_difference(labels, columns[CANDIDATE], columns[best], users)
     return Trial(rival=rival, incumbent=None, metrics=None, difference=difference)
+
+
+def _few_records(lake: Lake, found: dict[str, Manifest]) -> np.ndarray:
+    """Up to five records of the day; on an empty one a record of nothing, since an example has to have a row."""
+    layout = Layout.from_json(found["features"].facts["layout"])
+    some = next(examples(lake, found["features"], found["labels"]), None)
+    return np.array(some.records[:5]) if some else layout.empty(1)
 
 
 def _built(ledger: Ledger, asset: str, day: date) -> Manifest:

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from assets.evaluation.examples import model_file
 from resources.contract.manifest import Manifest
-from resources.lake import Lake
 from resources.tracking import JUDGED_DAY, Metric, Package, Tracker
 
 log = logging.getLogger(__name__)
@@ -33,7 +31,7 @@ def log_metrics(tracker: Tracker, model: Manifest, values: Mapping[str, float | 
 
 
 def tell_verdict(
-    tracker: Tracker, lake: Lake, *, model: Manifest, features: Manifest, facts: Mapping[str, Any], newest: bool
+    tracker: Tracker, *, model: Manifest, facts: Mapping[str, Any], package: Callable[[], Package], newest: bool
 ) -> None:
     """MLflow knows the verdict on a candidate. Aliases follow the newest judged day only (`newest`).
 
@@ -44,7 +42,7 @@ def tell_verdict(
     if not log_metrics(tracker, model, values):
         return
     dataset, day, run_id = model.dataset, model.day, model.facts["run_id"]
-    version = tracker.register(run_id, dataset=dataset, day=day, package=package_of(lake, model, features))
+    version = tracker.register(run_id, dataset=dataset, day=day, package=package())
     told = {JUDGED_DAY: day.isoformat(), "verdict": facts["verdict"], "reason": facts["reason"]}
     tracker.set_tags(run_id, told)
     tracker.tag_version(dataset=dataset, version=version, tags=told)
@@ -53,15 +51,3 @@ def tell_verdict(
         named = tracker.version_of(champion["run_id"], dataset=dataset) if champion else None
         tracker.set_alias(dataset=dataset, alias="challenger", version=version, day=day)
         tracker.set_alias(dataset=dataset, alias="champion", version=named, day=day)
-
-
-def package_of(lake: Lake, model: Manifest, features: Manifest) -> Package:
-    """STUB"""
-    return Package(
-        model_file=model_file(lake, model),
-        python_model=model_file(lake, model),
-        code=(),
-        requirements=(),
-        example=None,
-        predictions=None,
-    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from datetime import date
+from typing import Any
 
 import numpy as np
 
@@ -34,6 +35,11 @@ class Rivals:
     known: tuple[np.ndarray, ...]
     rows: int
     changed: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """What they were fitted on."""
+        sampled = self.logistic_regression.rows
+        return {"rows": self.rows, "logistic_regression_rows": sampled, "changed": list(self.changed)}
 
     def unseen(self, parts: list[Examples]) -> dict[str, float]:
         """Per category the share of rows whose value did not occur in the window."""

@@ -11,7 +11,7 @@ import csv
 import io
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -52,21 +52,12 @@ class Records:
     stops: np.ndarray
     lines: np.ndarray
     broken: tuple[tuple[int, int, int], ...]  # start, stop, line
-    many_lines: bool  # some record runs over several lines
     end: int  # where the rest begins: an unfinished record, for the next block
     num_lines: int
 
     def without_first(self) -> Records:
         """All but the first record, which is the header."""
-        return Records(
-            starts=self.starts[1:],
-            stops=self.stops[1:],
-            lines=self.lines[1:],
-            broken=self.broken,
-            many_lines=self.many_lines,
-            end=self.end,
-            num_lines=self.num_lines,
-        )
+        return replace(self, starts=self.starts[1:], stops=self.stops[1:], lines=self.lines[1:])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,7 +115,6 @@ class Grammar:
             stops=stops[kept],
             lines=np.flatnonzero(kept),
             broken=tuple(broken),
-            many_lines=not first.all(),
             end=end,
             num_lines=len(starts),
         )
@@ -241,7 +231,7 @@ def _fields(data: bytes, width: int, taken: list[str], records: Records, *, csv:
         parse_options=pa_csv.ParseOptions(
             delimiter=csv.delimiter,
             quote_char=csv.quote,
-            newlines_in_values=records.many_lines,
+            newlines_in_values=True,
             invalid_row_handler=skip,
         ),
         convert_options=pa_csv.ConvertOptions(

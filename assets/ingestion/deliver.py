@@ -199,7 +199,7 @@ def _outcome(dataset: Dataset, pieces: list[Piece], kept: list[FileEntry], facts
             "quarantined": sum(quarantined.values()),
             "bad": bad,
             "ambiguous_times": sum(fact["ambiguous"] for fact in landed),
-            "files": len(landed),
+            "files": sum("same_as" not in fact for fact in landed),
         },
         quarantined=quarantined,
         checks=(

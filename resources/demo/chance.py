@@ -1,6 +1,6 @@
-"""Chance without a generator: numbers drawn by hashing what they are for. Any row of any day can be asked for alone.
+"""Chance by hashing: a number is drawn from what it is for, so any row of any day can be made alone.
 
-Everything is integer arithmetic and one exact division, so every machine and every version of numpy draws the same.
+Integers, and one correctly rounded division at the end: every machine and every version of numpy draws the same.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from resources.contract.buckets import hash64_text
 from resources.contract.digest import splitmix64
 
 _SIXTEEN_BITS = np.uint64(0xFFFF)
-# Four independent 16-bit words: mean 4 * 65,535 / 2, variance 4 * (65,536**2 - 1) / 12.
-_SUM_MEAN = 131_070
+_SHIFTS = (0, 16, 32, 48)
+# The sum of four uniform 16-bit integers has this mean and this standard deviation.
+_SUM_MEAN = 4 * 65_535 / 2
 _SUM_DEVIATION = (4 * (65_536**2 - 1) / 12) ** 0.5
 
 
-def bits(purpose: str, *words: np.ndarray, seed: int) -> np.ndarray:
-    """64 random bits (uint64) per position of `words`: equal purpose, seed and words give equal bits."""
+def _bits(purpose: str, seed: int, words: tuple[np.ndarray, ...]) -> np.ndarray:
+    """uint64 per position: splitmix64 chained over the purpose and the words."""
     state = np.full(len(words[0]), hash64_text(f"{seed}/{purpose}"), dtype=np.uint64)
     for word in words:
         state = splitmix64(state ^ splitmix64(word.astype(np.uint64)))
@@ -25,12 +26,12 @@ def bits(purpose: str, *words: np.ndarray, seed: int) -> np.ndarray:
 
 
 def uniforms(purpose: str, *words: np.ndarray, seed: int) -> np.ndarray:
-    """Uniform numbers in [0, 1), of 53 bits."""
-    return (bits(purpose, *words, seed=seed) >> np.uint64(11)) * 2.0**-53
+    """Uniform numbers in [0, 1), one per position of the words (integers); equal words draw equal numbers."""
+    return (_bits(purpose, seed, words) >> np.uint64(11)) * 2.0**-53
 
 
 def deviates(purpose: str, *words: np.ndarray, seed: int) -> np.ndarray:
-    """Nearly normal numbers of mean 0 and deviation 1, none beyond 3.5 (Irwin and Hall's sum, of four uniforms)."""
-    drawn = bits(purpose, *words, seed=seed)
-    summed = sum(((drawn >> np.uint64(shift)) & _SIXTEEN_BITS).astype(np.int64) for shift in (0, 16, 32, 48))
+    """Nearly normal numbers of mean 0 and standard deviation 1, none beyond 3.5: scaled sums of four uniforms."""
+    drawn = _bits(purpose, seed, words)
+    summed = sum(((drawn >> np.uint64(shift)) & _SIXTEEN_BITS).astype(np.float64) for shift in _SHIFTS)
     return (summed - _SUM_MEAN) / _SUM_DEVIATION

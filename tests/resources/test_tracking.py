@@ -92,7 +92,9 @@ FORK = multiprocessing.get_context("fork")
 def start_a_run(uri: str, folder: Path, together: Barrier) -> None:
     os.chdir(folder)
     together.wait(60)
-    Tracker(uri).start(dataset="demo", name="a", tags={}, params={}, inputs=[])
+    tracker = Tracker(uri)
+    tracker.initialise()
+    started(tracker)
 
 
 def test_processes_in_different_folders_that_meet_a_fresh_store_at_once_share_it(tmp_path: Path) -> None:

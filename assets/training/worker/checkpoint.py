@@ -72,7 +72,12 @@ def unwanted(checkpoints: list[Checkpoint]) -> list[Checkpoint]:
 
 
 def newest_whole(folder: Path) -> Checkpoint | None:
-    """The newest checkpoint with the checksum that it was written with; those passed over are logged and removed."""
+    """The newest checkpoint with the checksum that it was written with.
+
+    Those passed over are logged and count no more; what killed writers left behind is removed.
+    """
+    for half_written in folder.glob(".*.tmp"):
+        half_written.unlink(missing_ok=True)
     for checkpoint in reversed(known(folder)):
         if checkpoint.is_whole():
             return checkpoint

@@ -22,7 +22,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from assets.training.loader import Batch, Loader
 from assets.training.order import files_at
 from assets.training.spec import Spec
-from assets.training.worker import checkpoint
+from assets.training.worker import checkpoint, table
 from assets.training.worker.clock import Clock
 from assets.training.worker.group import Group
 from assets.training.worker.model import Dense, Encoder
@@ -36,6 +36,11 @@ log = logging.getLogger(__name__)
 # The loss is read from the device this seldom: a read at every step halves a GPU's busy share.
 _READ_STEPS = 25
 _REPORT_S = 1.0
+
+
+def rate_share(position: int, steps: int) -> float:
+    """The share of the learning rates at a step: all of it in the first half, then evenly down towards nothing."""
+    return min(1.0, 2.0 * (steps - position) / steps)
 
 
 class Training:
@@ -92,20 +97,22 @@ class Training:
             with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
                 logits = self.dense.module(embedded.view(*ids_BF.shape, WIDTH), z_BM)
             losses = binary_cross_entropy_with_logits(logits, labels, weight=weights, reduction="sum")
-            loss = losses / self.spec.order.rows_in_batch(batch.position)
+            num_rows = self.spec.order.rows_in_batch(batch.position)
+            loss = losses / num_rows
             self.dense.gradients_and_loss.zero_()
             loss.backward()
             self.dense.gradients_and_loss[-1] = loss.detach()
             assert embedded.grad is not None
             # one exchange for both: a row's id travels as the bits of one more float
-            packed = torch.cat([embedded.grad, ids.to(torch.int32).view(torch.float32)[:, None]], dim=1)
+            packed = torch.cat([embedded.grad * num_rows, ids.to(torch.int32).view(torch.float32)[:, None]], dim=1)
         with clock.measure("communication"):
             self.group.add_up(self.dense.gradients_and_loss)
             packed = self.group.gather(packed)
         with clock.measure("compute"):
             all_ids = packed[:, WIDTH].contiguous().view(torch.int32).to(torch.int64)
-            self.table.update(all_ids, packed[:, :WIDTH])
-            self.dense.optimizer.step()
+            share = rate_share(batch.position, self.spec.order.steps)
+            self.table.update(all_ids, packed[:, :WIDTH], rate=share * table.RATE)
+            self.dense.update(rate=share * self.dense.RATE)
             self._losses[self.position % _READ_STEPS] = self.dense.gradients_and_loss[-1]
         self.position += 1
 

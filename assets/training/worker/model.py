@@ -107,3 +107,8 @@ class Dense:
             parameter.data = self.flat.data[start:end].view_as(parameter)
             start = end
         self.optimizer = torch.optim.Adam([self.flat], lr=self.RATE, fused=True)
+
+    def update(self, *, rate: float) -> None:
+        """The parameters after one step of Adam along the gradients."""
+        self.optimizer.param_groups[0]["lr"] = rate
+        self.optimizer.step()

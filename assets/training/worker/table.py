@@ -10,11 +10,13 @@ from __future__ import annotations
 import torch
 
 WIDTH = 16
-# Much smaller ones leave rare rows where they began: one epoch is all that they are trained for (ours: 93 % of the way
-# to the best AUC on planted data with .1 and .1, and far less with a tenth of either).
-RATE = 0.1
-INITIAL_DEVIATION = 0.1
-_EPSILON = 1e-8
+# Found on planted data of 540,000 rows, one epoch in batches of 512 (our measurement, two seeds): 93 % of the way from an
+# AUC of 0.5 to the best possible. A third of the rate, half the deviation or no damping each cost about a point.
+RATE = 0.3
+INITIAL_DEVIATION = 0.2
+# As if every row had seen a gradient of 0.28 before its first: without it that one moves a row by the full rate,
+# however little it says, and rows that come only a few times are mostly noise.
+_DAMPING = 0.08
 
 
 class Table:
@@ -33,8 +35,13 @@ class Table:
         return self.accumulator > 0
 
     @torch.no_grad()
-    def update(self, ids: torch.Tensor, gradients: torch.Tensor) -> None:
-        """One step of row-wise Adagrad (Duchi et al. 2011, the mean square over a row) on int64[n], float32[n, 16].
+    def update(self, ids: torch.Tensor, gradients: torch.Tensor, *, rate: float) -> None:
+        """One step of row-wise Adagrad (Duchi et al. 2011, the mean square over a row).
+
+        Args:
+            ids: int64[n], the rows that a batch looked up.
+            gradients: float32[n, 16], of the batch's loss summed over its rows, so that the damping means the same for
+                batches of any size.
 
         Duplicates are added up without sorting: the last place of each id stands for all its places, and the others add
         exact zeros.
@@ -43,7 +50,7 @@ class Table:
         standing_for = self._place.index_select(0, ids)
         summed = torch.zeros_like(gradients).index_add_(0, standing_for, gradients)
         self.accumulator.index_add_(0, ids, summed.square().mean(1))
-        rates = RATE / (self.accumulator.index_select(0, ids).sqrt() + _EPSILON)
+        rates = rate / (self.accumulator.index_select(0, ids) + _DAMPING).sqrt()
         self.weight.index_add_(0, ids, summed.mul_(rates[:, None]), alpha=-1)
         self.weight[-1] = 0
         self.accumulator[-1] = 0

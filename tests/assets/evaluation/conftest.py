@@ -177,15 +177,18 @@ class World:
             piece = Piece(name="model.pt", rows=1, content=digest_of_json(text))
             return Outcome(pieces=(piece,), rows_in=0, rows_out=1, facts={"run_id": run_id, "steps": 7})
 
-        plan = window.plan(self.dataset, self.lake.ledger("shop"), day, closed=self.closed)
-        return self.lake.materialize(plan, write, dataset="shop", rebuild=True).manifest
+        return self.lake.materialize(self.model_plan(day), write, dataset="shop", rebuild=True).manifest
+
+    def model_plan(self, day: date) -> Plan:
+        return window.plan(self.dataset, self.lake.ledger("shop"), day, closed=self.closed)
 
     def evaluate(self, day: date, **options: Any) -> Materialized:
         wanted = {"closed": self.closed, "tracker": self.told, "load_scorer": skilled, **options}
         return evaluate.build(self.dataset, self.lake, day, **wanted)
 
     def judge(self, day: date, **options: Any) -> Materialized:
-        return judge.build(self.dataset, self.lake, day, **{"tracker": self.told, "load_scorer": skilled, **options})
+        fakes = {"tracker": self.told, "load_scorer": skilled, "package_of": lambda file, records: None}
+        return judge.build(self.dataset, self.lake, day, **{**fakes, **options})
 
     def judged(self, day: date, *, skill: float, num: int = 400, seed: int = 0, share: float = 0.5) -> Manifest:
         """The verdict on a new model of that skill, on new rows, through all the assets."""

@@ -134,6 +134,15 @@ def test_a_run_that_somebody_deleted_does_not_stop_the_evaluation(
     assert "stand in the manifest alone" in caplog.text
 
 
+def test_a_label_outside_0_and_1_is_refused(world: World) -> None:
+    records, labels = world.rows(50, seed=1)
+    labels[7] = 2
+    world.put(DAY, records, labels)
+    world.model(DAY, skill=0.7)
+    with pytest.raises(DataError, match=r"labels must be 0 or 1, got 2\.0"):
+        world.evaluate(DAY)
+
+
 def test_an_empty_day_is_evaluated_as_empty_without_a_model_being_read(world: World) -> None:
     world.data(DAY, 0)
     world.model(DAY, skill=0.7)

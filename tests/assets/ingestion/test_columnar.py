@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from assets.ingestion import columnar
 from assets.ingestion.columnar import _text
 from resources.contract.errors import DataError
 
@@ -51,7 +52,8 @@ def test_what_is_no_single_text_is_refused_with_file_and_column(room: Room, colu
         room.delivered(dataset, pa.table({"u": column, "event_time": [INSTANT]}))
 
 
-def test_rows_are_numbered_and_shown_in_quarantine(room: Room) -> None:
+def test_rows_are_numbered_and_shown_in_quarantine(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(columnar, "_BATCH_ROWS", 2)
     dataset = room.dataset(
         "{u: {as: user, type: id}, n: {type: integer}}", source=PARQUET, time="column: event_time, zone: UTC"
     )

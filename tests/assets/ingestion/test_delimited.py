@@ -108,12 +108,15 @@ def test_each_row_has_the_physical_line_in_which_it_begins(
     assert [(line, reason) for line, reason, _ in bad] == broken
 
 
-def test_a_quote_that_stays_open_for_a_whole_block_costs_one_line(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unpacking, "BLOCK_BYTES", 64)
+@pytest.mark.parametrize("end", ["", '1,1,x"\n'])  # never closed, or closed so late that it was not meant
+def test_a_quote_that_stays_open_for_a_whole_block_costs_one_line(
+    room: Room, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    monkeypatch.setattr(unpacking, "BLOCK_BYTES", 1000)
     monkeypatch.setattr(delimited, "BLOCK_BYTES", 64)
-    body = '0,0,"open\n' + "".join(f"{i},{i},x\n" for i in range(100))
+    body = '0,0,"open\n' + "".join(f"{i},{i},x\n" for i in range(120)) + end + "y,y,y\n" * 10
     rows, broken = found(room.chunks(room.dataset(COLUMNS), "event_time,user_id,note\n" + body))
-    assert len(rows) == 100 and broken == [(2, "broken_quotes", '0,0,"open')]
+    assert len(rows) == 130 + bool(end) and broken == [(2, "broken_quotes", '0,0,"open')]
 
 
 def test_columns_are_found_by_name_and_undeclared_ones_are_named(room: Room) -> None:

@@ -67,7 +67,10 @@ def test_lateness_does_not_apply(room: Room) -> None:
 def test_a_file_without_a_single_readable_time_belongs_to_the_first_day(room: Room) -> None:
     dataset = room.dataset(files="*.csv")
     room.land("a.csv", HEAD + row(1, "never"))
-    assert {day: m.quarantined for day, m in all_days(room, dataset).items()} == {D1: {"unreadable_time": 1}}
+    room.land("b.csv", HEAD + "ragged\n")
+    assert {day: m.quarantined for day, m in all_days(room, dataset).items()} == {
+        D1: {"unreadable_time": 1, "ragged": 1}
+    }
 
 
 def test_rows_after_the_last_day_are_not_taken_and_not_bad(room: Room) -> None:

@@ -92,3 +92,9 @@ def test_a_deadline_is_counted_from_the_end_of_the_day_in_its_zone(room: Room) -
     dataset = room.dataset(days="zone: Europe/Berlin, first: 2025-03-01, deadline_hours: 1.5")
     assert room.scan(dataset).deadline(date(2025, 3, 30)) == when("2025-03-30T23:30")
     assert room.scan(dataset).deadline(D1) == when("2025-03-02T00:30")
+
+
+def test_the_first_file_of_a_later_day_is_enough(room: Room) -> None:
+    room.land("2025-03-02_a.csv", "x", at=when("2025-03-02T01:00"))
+    room.land("2025-03-02_b.csv", "x", at=when("2025-03-02T05:00"))
+    assert room.scan(room.dataset()).closed(D1, when("2025-03-02T07:00"))

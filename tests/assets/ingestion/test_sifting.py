@@ -52,6 +52,7 @@ def test_a_delivery_takes_the_days_before_as_late_as_allowed_and_the_next(
         (date(2025, 3, 20), date(2025, 3, 22), Reason.IMPLAUSIBLE_TIME),
         (date(2025, 3, 22), date(2025, 3, 20), Reason.FINE),
         (date(2025, 4, 20), date(2025, 3, 20), Reason.TOO_LATE),
+        (date(2025, 4, 20), date(2025, 3, 30), Reason.TOO_LATE),
         (date(2025, 4, 20), date(2025, 4, 20), Reason.AFTER_LAST_DAY),
     ],
 )
@@ -63,7 +64,10 @@ def test_after_the_last_day_only_late_rows_are_taken(room: Room, delivery: date,
 
 def test_quarantine_names_file_line_column_value_reason_and_raw_line(room: Room) -> None:
     dataset = room.dataset("{user_id: {as: user, type: id}, secret: {type: text}, n: {type: integer}}")
-    content = HEAD + '2025-03-01T00:00:00Z,u,"a\nb",1\nnever,u,"c\nd",x\n2025-03-01T00:00:00Z,u,s,"x, y"\nragged\n'
+    content = (
+        HEAD
+        + '2025-03-01T00:00:00Z,u,"a\nb",1\nnever,u,"c\nd",x\nragged\n2025-03-01T00:00:00Z,u,s,"x, y"\n1970-01-01T00:00:00Z,u,s,x\n'
+    )
     assert room.quarantine(room.delivered(dataset, content)) == [
         {
             "file": "2025-03-01.csv",
@@ -73,15 +77,23 @@ def test_quarantine_names_file_line_column_value_reason_and_raw_line(room: Room)
             "reason": "unreadable_time",
             "raw": 'never,u,"c\nd",x',
         },
+        {"file": "2025-03-01.csv", "line": 6, "column": None, "value": None, "reason": "ragged", "raw": "ragged"},
         {
             "file": "2025-03-01.csv",
-            "line": 6,
+            "line": 7,
             "column": "n",
             "value": "x, y",
             "reason": "not_an_integer",
             "raw": '2025-03-01T00:00:00Z,u,s,"x, y"',
         },
-        {"file": "2025-03-01.csv", "line": 7, "column": None, "value": None, "reason": "ragged", "raw": "ragged"},
+        {
+            "file": "2025-03-01.csv",
+            "line": 8,
+            "column": "event_time",
+            "value": "1970-01-01T00:00:00Z",
+            "reason": "implausible_time",
+            "raw": "1970-01-01T00:00:00Z,u,s,x",
+        },
     ]
 
 

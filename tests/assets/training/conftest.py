@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,8 @@ import torch
 from assets.preprocessing import features, labels
 from assets.preprocessing.layout import Layout
 from assets.preprocessing.statistics import Moments, sketch_of
+from assets.training import train, window
+from assets.training.spec import Spec
 from resources.contract.buckets import mix32, salt_of
 from resources.contract.dataset import Dataset, parse_dataset
 from resources.contract.digest import record_digest
@@ -223,3 +225,13 @@ class Notebook:
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
     return Lake(tmp_path / "lake")
+
+
+def spec_of(lake: Lake, dataset: Dataset, folder: Path, *, day: date = FIRST + timedelta(days=2)) -> Spec:
+    """What the ranks would be told for a judged day of a written lake, with checkpoints every 5 steps."""
+    folder.mkdir(parents=True)
+    ledger = lake.ledger(dataset.name)
+    planned = window.plan(dataset, ledger, day, closed=always)
+    assert not planned.missing
+    prepared = train.prepared(dataset, lake, ledger, planned, folder=folder, home=folder / "checkpoints")
+    return replace(prepared, checkpoint_steps=5)
