@@ -378,7 +378,8 @@ def ui(
     for address in servers:
         out.print(address, highlight=False)
     out.print("Ctrl-C ends both.")
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     try:
         while all(server.poll() is None for server in running):
             time.sleep(0.5)

@@ -14,6 +14,9 @@ from resources.contract.manifest import Manifest
 from resources.defs import LakeResource, TrackingResource
 from resources.progress import Progress
 
+# an attempt that nothing names is kept this long: whoever began to read it an hour ago may still be at it
+_KEEP_S = 24 * 3600.0
+
 
 def evaluation_assets(dataset: Dataset) -> list[dg.AssetsDefinition]:
     """How the candidate did on each judged day, and what follows from it."""
@@ -44,7 +47,7 @@ def evaluation_assets(dataset: Dataset) -> list[dg.AssetsDefinition]:
             context,
             {},
             lambda day, rebuild: evaluate.build(
-                dataset, opened, day, closed=lambda other: landing.closed(other, now), tracker=tracker
+                dataset, opened, day, closed=lambda other: landing.closed(other, now), tracker=tracker, rebuild=rebuild
             ),
             advance=progress.days,
             describe=_metrics,
@@ -83,6 +86,8 @@ def evaluation_assets(dataset: Dataset) -> list[dg.AssetsDefinition]:
             advance=progress.days,
             describe=lambda made: {"decision": made.facts["verdict"], "reason": made.facts["reason"]},
         )
+        swept = opened.sweep(dataset.name, older_than_s=_KEEP_S, pins=judge.pins(opened.ledger(dataset.name)))
+        context.log.info(f"retention removed {swept} attempts that nothing names any more")
 
     return [evaluation, champion]
 

@@ -55,8 +55,12 @@ def declared_columns(dataset: Dataset) -> dict[str, bool]:
 def require_columns(dataset: Dataset, found: Collection[str], *, file: str) -> None:
     """Raises DataError naming a required column that a file does not have."""
     missing = [name for name, required in declared_columns(dataset).items() if required and name not in found]
-    if missing:
-        raise DataError(
-            f"{file} has no column {', '.join(map(repr, missing))}, which the contract of {dataset.name} requires; it has "
-            f"{', '.join(map(repr, sorted(found)))}. Land the file with it, or declare it `required: false`."
-        )
+    if not missing:
+        return
+    # of a file that lacks its header, the names found are the values of somebody's row
+    personal = any(column.personal for column in dataset.columns.values())
+    names = f"{len(found)} others" if personal else ", ".join(map(repr, sorted(found)))
+    raise DataError(
+        f"{file} has no column {', '.join(map(repr, missing))}, which the contract of {dataset.name} requires; it has "
+        f"{names}. Land the file with it, or declare it `required: false`."
+    )

@@ -138,9 +138,9 @@ class Grammar:
         edge = np.where(opens, quotes == starts[lines], quotes + 1 == stops[lines])
         plain = doubled | edge | (np.where(opens, before, after) == self.delimiter[0])
         counts = np.bincount(lines, minlength=len(starts))
-        odd = counts % 2 == 1
-        odd[lines[~plain]] = True
-        return np.flatnonzero(odd).tolist()
+        unclear = counts % 2 == 1
+        unclear[lines[~plain]] = True
+        return np.flatnonzero(unclear).tolist()
 
 
 @dataclass(frozen=True, kw_only=True)

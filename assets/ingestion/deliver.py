@@ -47,6 +47,8 @@ class Delivered:
         fact |= {"sha256": self.sha256, "gone": self.file is None}
         if self.file is not None:
             fact |= {"bytes": self.file.bytes, "modified_ns": self.file.modified_ns}
+        if self.same_as is not None:
+            fact["same_as"] = self.same_as
         return fact
 
 
@@ -82,9 +84,8 @@ def build(
     wanted = _plan(dataset, landing, files, day, now=now)
     unchanged = current is not None and current.input_digest == wanted.input_digest
     if current is not None and unchanged and not wanted.blocked and not rebuild:
-        facts = _facts({file.name: file.remembered() for file in files}, files)
+        facts = _facts({file.name: file.remembered() for file in files})
         return Materialized(manifest=current if facts == current.facts else lake.amend(current, facts), built=False)
-    fresh = rebuild or current is None
     outdated = current is not None and (current.contract_digest, current.logic_version) != (
         wanted.contract_digest,
         wanted.logic_version,
@@ -103,7 +104,7 @@ def build(
                     f"{dataset.name}/deliveries {day}: {file.name} is gone, and its {file.fact['rows']:,} rows were read by an "
                     "earlier contract, so they cannot be read by the present one. Land it again, or leave the day as it is."
                 )
-            if file.file is None or (file.fact is not None and not fresh and not outdated):
+            if file.file is None or (file.fact is not None and not rebuild and not outdated):
                 assert current is not None
                 kept += [entry for entry in current.files if entry.name.startswith(f"{key_of(file.name)}/")]
                 continue
@@ -112,7 +113,7 @@ def build(
             pieces += made
             facts[file.name] |= fact
             lake.step("deliveries:file")
-        return _outcome(dataset, pieces, kept, _facts(facts, files))
+        return _outcome(dataset, pieces, kept, _facts(facts))
 
     return lake.materialize(wanted, write, dataset=dataset.name, rebuild=rebuild)
 
@@ -173,12 +174,8 @@ def _plan(dataset: Dataset, landing: Landing, files: list[Delivered], day: date,
     )
 
 
-def _facts(landed: dict[str, dict[str, Any]], files: list[Delivered]) -> dict[str, Any]:
+def _facts(landed: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """What only this room says of a day."""
-    for file in files:
-        landed[file.name].pop("same_as", None)
-        if file.same_as is not None:
-            landed[file.name]["same_as"] = file.same_as
     return {"landed": landed, "empty": not any(fact["rows"] for fact in landed.values())}
 
 

@@ -72,7 +72,9 @@ def indexed(dataset: Dataset, lake: Lake, files: Sequence[LandedFile], *, now: d
         path = index_path(dataset, lake, file.name)
         kept = _kept(path)
         if kept is None or {key: kept.get(key) for key in state} != state:
-            kept = {**state, **_read_index(dataset, file, now=now)}
+            # a file that was only touched holds what it held: a later `now` must not give its rows other days
+            touched = kept and (kept.get("contract"), kept.get("sha256")) == (contract, sha256_of_landed(file))
+            kept = {**kept, **state} if kept and touched else {**state, **_read_index(dataset, file, now=now)}
             write_atomically(path, json.dumps(kept, sort_keys=True, indent=1).encode())
         found[file.name] = Indexed(
             sha256=kept["sha256"],

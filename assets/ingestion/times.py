@@ -23,7 +23,7 @@ from resources.contract.errors import ConfigError
 _CLOCK = r"([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,6}0*)?)?"
 _OFFSET = r"(Z|[+-]([01]\d|2[0-3])(:?[0-5]\d)?)"
 _ISO = rf"\d{{4}}-\d\d-\d\d[T ]{_CLOCK}{_OFFSET}?"
-_FINER = r"\.\d{6}\d*[1-9]"  # digits below the microsecond
+_FINER = rf"\d{{4}}-\d\d-\d\d[T ][\d:]+\.\d{{6}}\d*[1-9]\d*{_OFFSET}?"  # digits below the microsecond
 _MINUTE_US = 60_000_000
 _EPOCH = datetime(1970, 1, 1)
 _MINUTES = tuple((bound - _EPOCH) // timedelta(minutes=1) for bound in (datetime(1, 1, 2), datetime(9999, 12, 30)))
@@ -69,7 +69,7 @@ def _of_epoch(text: pa.Array, unit: str) -> Instants:
 def _of_texts(text: pa.Array, time: Time) -> Instants:
     if time.format is None:
         parsed, values = f"case when regexp_full_match(t, '{_ISO}') then try_cast(t as timestamptz) end", []
-        zoned, finer = f"regexp_matches(t[12:], '{_OFFSET}$')", f"regexp_matches(t, '{_FINER}')"
+        zoned, finer = f"regexp_matches(t[12:], '{_OFFSET}$')", f"regexp_full_match(t, '{_FINER}')"
     else:
         # Python's %z takes a Z as well, DuckDB's does not
         written = "regexp_replace(t, 'Z$', '+00')" if time.format.endswith("%z") else "t"

@@ -150,11 +150,13 @@ def followed(examples: pa.Table, events: pa.Table, label: EventLabel) -> np.ndar
         return groups * (len(instants) + 1) + np.searchsorted(instants, times, side="right")
 
     own, other = slice(0, examples.num_rows), slice(examples.num_rows, None)
-    events_at = np.sort(fused(groups[other], times[other])[nulls[other] == 0])
+    events_at = np.sort(
+        fused(groups[other], times[other])[nulls[other] == 0]
+    )  # so no example without a value finds one
     until = times[own] + round(label.within_hours * HOUR_US)
     first = np.searchsorted(events_at, fused(groups[own], times[own]), side="right")
     last = np.searchsorted(events_at, fused(groups[own], until), side="right")
-    return (last > first) & (nulls[own] == 0)
+    return last > first
 
 
 def row_labels(examples: pa.Table, expression: str, faults: Counter[str]) -> np.ndarray:

@@ -25,19 +25,19 @@ from resources.demo.chance import deviates
 
 ZONE = "Europe/Berlin"
 
-_INTERCEPT = -1.7
+_INTERCEPT = -1.4
 _EFFECTS = {  # standard deviation, in log odds, over the levels of a factor or over the pairs of levels of two
     ("user",): 0.1,
     ("item",): 0.2,
     ("category",): 0.3,
     ("brand",): 0.1,
-    ("device",): 0.2,
-    ("country",): 0.25,
-    ("price_band",): 0.2,
-    ("hour",): 0.2,
-    ("country", "category"): 0.6,
-    ("hour", "device"): 0.6,
-    ("price_band", "country"): 0.6,
+    ("device",): 0.1,
+    ("country",): 0.2,
+    ("price_band",): 0.1,
+    ("hour",): 0.15,
+    ("country", "category"): 0.65,
+    ("hour", "device"): 0.7,
+    ("price_band", "country"): 0.45,
 }
 _TEXTS = ("user", "item", "category", "brand", "device", "country")
 _BAND_EDGES_CENTS = (8_00, 15_00, 25_00, 40_00, 80_00)

@@ -304,6 +304,7 @@ def test_a_checkpoint_is_listed_once_with_its_step_metrics_address_and_checksum(
 
 SERVED = """
 import mlflow
+import pandas
 import planted
 
 class Doubled(mlflow.pyfunc.PythonModel):
@@ -311,7 +312,7 @@ class Doubled(mlflow.pyfunc.PythonModel):
         with open(context.artifacts["model"]) as stream:
             self.factor = float(stream.read())
 
-    def predict(self, context, model_input, params=None):
+    def predict(self, context, model_input: pandas.DataFrame, params=None):
         return planted.times(model_input["price"].to_numpy(), self.factor)
 
 mlflow.models.set_model(Doubled())

@@ -11,12 +11,13 @@ UNEXPLAINED = "unexplained"
 
 
 class Clock:
-    """Seconds per part since the last `split`, and in total, beginning with what an earlier attempt spent."""
+    """Seconds per part, in total and since the last report; it begins with what earlier attempts spent."""
 
-    def __init__(self, spent: Mapping[str, float]) -> None:
-        self.total_s = {part: spent.get(part, 0.0) for part in (*PARTS, UNEXPLAINED)}
+    def __init__(self, spent_s: Mapping[str, float]) -> None:
+        self._spent_s = {part: spent_s.get(part, 0.0) for part in (*PARTS, UNEXPLAINED)}
+        self._told_s = dict(self._spent_s)
         self._parts_s: dict[str, float] = dict.fromkeys(PARTS, 0.0)
-        self._since = time.perf_counter()
+        self._began = time.perf_counter()
 
     @contextmanager
     def measure(self, part: str) -> Iterator[None]:
@@ -26,11 +27,12 @@ class Clock:
         finally:
             self._parts_s[part] += time.perf_counter() - started
 
-    def split(self) -> dict[str, float]:
-        """Seconds per part since the last call; with "unexplained" they add up to the wall time."""
-        now = time.perf_counter()
-        found = {**self._parts_s, UNEXPLAINED: now - self._since - sum(self._parts_s.values())}
-        for part, seconds in found.items():
-            self.total_s[part] += seconds
-        self._parts_s, self._since = dict.fromkeys(PARTS, 0.0), now
-        return found
+    def total_s(self) -> dict[str, float]:
+        """Seconds per part; with "unexplained" they add up to the wall time."""
+        unexplained = time.perf_counter() - self._began - sum(self._parts_s.values())
+        return {part: self._spent_s[part] + self._parts_s.get(part, unexplained) for part in self._spent_s}
+
+    def split_s(self) -> dict[str, float]:
+        """The same, since this was last asked for."""
+        before, self._told_s = self._told_s, self.total_s()
+        return {part: seconds - before[part] for part, seconds in self._told_s.items()}

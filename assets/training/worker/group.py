@@ -80,7 +80,7 @@ class Torch:
 
     def gather(self, part: torch.Tensor) -> torch.Tensor:
         whole = part.new_empty((self.ranks * part.shape[0], *part.shape[1:]))
-        self._together("all-gather", lambda: dist.all_gather_into_tensor(whole, part))
+        self._together("all-gather", lambda: dist.all_gather_single(whole, part))
         return whole
 
     def from_first(self, value: int) -> int:

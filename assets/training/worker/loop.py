@@ -65,7 +65,7 @@ class Training:
             "dense": self.dense.flat.data,
             "optimizer": self.dense.optimizer.state_dict(),
             "rng": torch.get_rng_state(),
-            "seconds": dict(self.clock.total_s),
+            "seconds": self.clock.total_s(),
         }
 
     def resume(self, state: dict[str, Any]) -> None:
@@ -157,13 +157,13 @@ def train(spec: Spec, group: Group, report: Report) -> None:
 
 
 def _run(training: Training, loader: Loader, report: Report) -> None:
-    spec, clock, steps = training.spec, training.clock, training.spec.order.steps
+    spec, steps = training.spec, training.spec.order.steps
+    clock = training.clock = Clock(training.clock.total_s())
     batches = iter(loader)
     unread = reported = training.position
     since_checkpoint: list[float] = []
     since_report: list[float] = []
     reported_at = time.perf_counter()
-    clock.split()  # what came before the first step is no step's time
     while training.position < steps:
         if spec.kill_at is not None and (spec.kill_at.rank, spec.kill_at.step) == (
             training.group.rank,
@@ -195,7 +195,7 @@ def _run(training: Training, loader: Loader, report: Report) -> None:
                 "loss": float(np.mean(since_report)),
                 "rows_per_s": rows / elapsed,
             }
-            report("progress", {**progress, "day": spec.day, "seconds": clock.split()})
+            report("progress", {**progress, "day": spec.day, "seconds": clock.split_s()})
             since_report, reported = [], done
 
 
@@ -233,7 +233,7 @@ def _finish(training: Training) -> None:
             "rows": order.total,
             "ranks": training.group.ranks,
             "loss": kept[-1].loss,
-            "seconds_split": training.clock.total_s,
+            "seconds_split": training.clock.total_s(),
             "checkpoints": [asdict(made) for made in kept],
             "table_rows": {"all": len(trained), "trained": int(trained.sum())},
         },

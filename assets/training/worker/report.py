@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 
 class Report(Protocol):
-    def __call__(self, kind: str, message: dict[str, Any]) -> None:
+    def __call__(self, kind: str, message: dict[str, Any], /) -> None:
         """A `progress` or `checkpoint` message is on its way."""
 
 

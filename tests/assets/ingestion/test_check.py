@@ -49,7 +49,7 @@ def test_files_that_are_refused_empty_or_lack_an_optional_column_are_told(room: 
 
 def test_the_sample_is_bounded_and_spread_over_the_files(room: Room) -> None:
     for number in range(1, 10):
-        room.land(f"2025-03-0{number}.csv", HEAD + row(f"2025-03-0{number}", "x") * 50)
+        room.land(f"2025-03-0{number}.csv", HEAD + row(f"2025-03-0{number}", "x") * 50 + "ragged\n")
     found = told(room, max_files=3, max_rows=20)
     assert [line[:14] for line in found] == ["2025-03-01.csv", "2025-03-05.csv", "2025-03-09.csv"]
     assert all("(20 of the sampled rows)" in line for line in found)

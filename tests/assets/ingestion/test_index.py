@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
 
 import pytest
@@ -93,6 +93,20 @@ def test_a_file_is_indexed_once(room: Room, monkeypatch: pytest.MonkeyPatch) -> 
     assert calls == {"b.csv": 1}
     room.scan(room.dataset(files="*.csv", days="zone: Asia/Tokyo, first: 2025-03-01"))  # other days: read again
     assert calls == {"b.csv": 2, "a.csv": 1}
+
+
+def test_a_touched_export_is_not_read_again_and_its_rows_stay_on_their_days(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = room.dataset(files="*.csv")
+    room.land("a.csv", HEAD + row(1, "2025-03-02T10:00:00Z") + row(2, "2026-08-01T00:00:00Z"))  # after tomorrow
+    before = all_days(room, dataset)
+    assert list(before) == [D2] and before[D2].quarantined == {"implausible_time": 1}
+    room.now = datetime(2027, 1, 1, tzinfo=UTC)
+    room.land("a.csv", (room.landing / "a.csv").read_bytes(), at=room.now)
+    monkeypatch.setattr(index, "read", lambda *_: pytest.fail("read again"))
+    assert room.scan(dataset).days() == [D2]
+    assert not room.build(dataset, D2).built
 
 
 def test_a_further_file_touches_only_the_days_that_it_names(room: Room) -> None:

@@ -12,6 +12,7 @@ import pytest
 from assets.ingestion.reasons import Reason
 from assets.ingestion.sifting import Span, out_of_days
 from resources.contract.days import instant_us
+from resources.contract.errors import DataError
 
 if TYPE_CHECKING:
     from tests.assets.ingestion.conftest import Room
@@ -125,3 +126,9 @@ def test_personal_values_are_shown_only_as_hashes(room: Room, source: str, caplo
     told = [str(quarantined), caplog.text, manifest.model_dump_json()]
     assert not any(word in text for text in told for word in ("Alice", "Wonderland"))
     assert "2025-03-01.csv: 4 rows, 0 good, 4 quarantined" in caplog.text
+
+
+def test_a_file_without_its_header_does_not_show_its_first_row(room: Room) -> None:
+    with pytest.raises(DataError, match="it has 2 others") as refused:
+        room.delivered(room.dataset(PRIVATE), "2025-03-01T00:00:00Z,Alice\n")
+    assert "Alice" not in str(refused.value)

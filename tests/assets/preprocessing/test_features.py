@@ -154,6 +154,16 @@ def test_c11_a_negative_number_under_a_logarithm_is_refused_with_its_count(
     assert lake.read("shop", "features", FIRST) is None
 
 
+def test_c11_a_fraction_below_zero_is_as_negative_as_the_rest(shop: Fixture, built: Fixture) -> None:
+    dataset = shop(features={"numbers": [{"log1p": "price"}]})
+    with pytest.raises(DataError, match="1 examples have a negative 'price'"):
+        built(
+            dataset,
+            {FIRST: [{"event_time": f"{FIRST}T01:00Z", "user": "u", "price": Decimal("-0.50")}]},
+            upto="features",
+        )
+
+
 def test_c11_a_negative_number_that_is_no_example_is_none_of_features_business(
     lake: Lake, shop: Fixture, built: Fixture, manifest: Fixture
 ) -> None:
@@ -286,6 +296,15 @@ def test_a_changed_user_rewrites_one_bucket_and_makes_later_days_stale_by_its_we
     assert (stale.history_only, stale.weight) == (True, 1.0)
 
 
+def test_history_of_an_older_contract_is_waited_for(lake: Lake, shop: Fixture, built: Fixture, week: Fixture) -> None:
+    before, after = shop(), shop(events={"look": "kind = 'look'", "buy": "kind = 'buy' or kind = 'odd'"})
+    days = week(before, num_days=2, num_rows=30, seed=8)
+    built(before, days, upto="rollups")
+    built(after, days, upto="shards")
+    with pytest.raises(TransientError, match="rollups 2026-01-01 by the present contract is required"):
+        features.build(after, lake, SECOND)
+
+
 def test_only_what_matters_to_features_is_in_their_contract_digest(shop: Fixture) -> None:
     base = features.present(shop())
     same = [
@@ -335,3 +354,18 @@ def test_a_kill_between_buckets_leaves_the_old_features(
     again = features.build(dataset, lake, FIRST, rebuild=True).manifest
     assert again.content_digest == before.content_digest
     assert [entry.checksum for entry in again.files] == [entry.checksum for entry in before.files]
+
+
+def test_the_same_records_in_another_order_are_other_features(
+    lake: Lake, shop: Fixture, built: Fixture, manifest: Fixture
+) -> None:
+    # rows of one user and instant take their places by the other columns, of which `item` is in no record here
+    dataset = shop(item={"column": "kind"}, features={"categories": ["kind"], "numbers": [], "history": []})
+    found = [{"event_time": f"{FIRST}T10:00Z", "user": "u", "kind": f"k{i}", "item": f"i{i:02}"} for i in range(20)]
+    built(dataset, {FIRST: found}, upto="features")
+    before, records = manifest("features", FIRST), records_of(lake, manifest("features", FIRST))
+    built(dataset, {FIRST: [{**row, "item": f"i{19 - i:02}"} for i, row in enumerate(found)]}, upto="features")
+    after, reordered = manifest("features", FIRST), records_of(lake, manifest("features", FIRST))
+    assert sorted(map(bytes, records)) == sorted(map(bytes, reordered))
+    assert not np.array_equal(records, reordered)
+    assert after.content_digest != before.content_digest

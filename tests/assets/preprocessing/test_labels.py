@@ -173,6 +173,24 @@ def test_a_later_day_that_changes_makes_the_labels_stale_and_changes_them(
     assert manifest("labels", FIRST).counts["positives"] == 1
 
 
+def test_rows_that_change_places_change_features_and_labels_alike(
+    lake: Lake, shop: Fixture, built: Fixture, manifest: Fixture
+) -> None:
+    # the records and the labels of the day stay the same as sets; only which row is which changes
+    dataset = shop(
+        cut={"buckets": 1}, label={"where": "gift"}, features={"categories": ["kind"], "numbers": [], "history": []}
+    )
+    found = [{"event_time": f"{FIRST}T10:{i:02}Z", "user": f"u{i % 7}", "gift": i % 3 == 0} for i in range(40)]
+    built(dataset, {FIRST: found})
+    before = manifest("labels", FIRST)
+    built(dataset, {FIRST: [{**row, "gift": found[(i + 1) % 40]["gift"]} for i, row in enumerate(found)]})
+    after = manifest("labels", FIRST)
+    assert before.counts["positives"] != 0 and before.content_digest != after.content_digest
+    by_time = {key[2]: values for key, values in labels_of(lake, manifest, dataset, FIRST).items()}
+    wanted = {1767261600000000 + i * 60 * 10**6: {float(found[(i + 1) % 40]["gift"])} for i in range(40)}
+    assert by_time == wanted
+
+
 def test_a_label_of_the_row_is_mature_at_once(shop: Fixture, built: Fixture, manifest: Fixture) -> None:
     dataset = shop(label={"where": "gift"}, examples="gift is not null")
     found = [

@@ -122,7 +122,11 @@ def test_the_order_never_changes_between_versions() -> None:
 def test_ranks_read_different_blocks() -> None:
     order = order_of(64 * 40 * 32)
     blocks = [
-        {row // block_rows_of(order.total) for position in range(order.steps) for row in order.rows_at(position, rank=rank, ranks=4)[1].tolist()}
+        {
+            row // block_rows_of(order.total)
+            for position in range(order.steps)
+            for row in order.rows_at(position, rank=rank, ranks=4)[1].tolist()
+        }
         for rank in range(4)
     ]
     assert sum(map(len, blocks)) <= len(set.union(*blocks)) + 3  # a block on the border of two ranks

@@ -65,7 +65,8 @@ def test_row_labels_are_known_the_day_before(shop: Dataset) -> None:
 
 
 @pytest.mark.parametrize(
-    ("hours", "last", "gap"), [(1, date(2026, 1, 8), 1), (24, date(2026, 1, 8), 1), (25, date(2026, 1, 7), 2), (168, date(2026, 1, 2), 7)]
+    ("hours", "last", "gap"),
+    [(1, date(2026, 1, 8), 1), (24, date(2026, 1, 8), 1), (25, date(2026, 1, 7), 2), (168, date(2026, 1, 2), 7)],
 )
 def test_a_label_that_looks_ahead_ends_the_window_earlier(shop: Dataset, hours: float, last: date, gap: int) -> None:
     dataset = with_label(shop, hours)

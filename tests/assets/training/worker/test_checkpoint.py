@@ -21,7 +21,7 @@ def written(folder: Path, *steps: tuple[int, float]) -> None:
         checkpoint.write(folder, state(step), step=step, loss=loss)
 
 
-def cut(share: float) -> Callable[[Path], None]:
+def cut(share: float) -> Callable[[Path], object]:
     return lambda path: path.write_bytes(path.read_bytes()[: int(path.stat().st_size * share)])
 
 
@@ -38,7 +38,7 @@ def flip_a_bit(path: Path) -> None:
 
 @pytest.mark.parametrize("damage", [cut(0), cut(0.5), cut(0.99), zero_tail, flip_a_bit, Path.unlink])
 def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(  # case D16
-    tmp_path: Path, damage: Callable[[Path], None]
+    tmp_path: Path, damage: Callable[[Path], object]
 ) -> None:
     written(tmp_path, (100, 0.5), (200, 0.4))
     damage(tmp_path / "step=000000200.pt")

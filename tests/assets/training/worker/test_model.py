@@ -63,7 +63,9 @@ def test_a_model_of_numbers_alone_is_one() -> None:
     assert (ids.tolist(), z.tolist()) == ([[1]], [[2.5]])
 
 
-@pytest.mark.parametrize(("price", "row"), [(float("nan"), 0), (-3, 1), (0.999, 1), (1, 2), (1.5, 2), (2, 3), (1e30, 3)])
+@pytest.mark.parametrize(
+    ("price", "row"), [(float("nan"), 0), (-3, 1), (0.999, 1), (1, 2), (1.5, 2), (2, 3), (1e30, 3)]
+)
 def test_a_number_falls_into_the_bin_between_its_edges(price: float, row: int) -> None:
     assert encoded([0, 0], [price, 0])[0][2] == FIT.first_bin_row + row
 
@@ -84,7 +86,8 @@ def test_the_network_is_the_papers() -> None:
     x0 = torch.cat([embedded.reshape(3, -1), z], dim=1)
     x = x0
     for layer in dense.cross:
-        x = x0 * (x @ layer.weight.T + layer.bias) + x
+        weight, bias = layer.parameters()
+        x = x0 * (x @ weight.T + bias) + x
     expected = dense.out(torch.cat([x, dense.deep(x0)], dim=1))[:, 0]
     torch.testing.assert_close(dense(embedded, z), expected.float())
 
