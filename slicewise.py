@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from sensors.state import State
     from sensors.summary import Judged
 
-_HOST, _DAGSTER_PORT, _MLFLOW_PORT = "127.0.0.1", 3000, 5000
+_HOST = "127.0.0.1"
 _SEED_FILE = "seed.json"  # beside the demo's files: which shop they are of
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
@@ -116,7 +116,10 @@ def run(
         first, last = _span(days) if days else (state.grid[0], state.grid[-1])
         worked = _work(deployment, state, first=first, last=last, judge=judge, rebuild=rebuild)
         if not worked:
-            out.print(f"[green]{name}: everything from {first} to {last} is done and up to date; nothing to do.[/]")
+            out.print(
+                f"[green]{name}: everything from {first} to {last} is done and up to date; nothing to do.[/]",
+                soft_wrap=True,
+            )
         _summary(deployment, _state(deployment, name), first=first, last=last)
 
 
@@ -134,7 +137,7 @@ def _work(deployment: Deployment, state: State, *, first: date, last: date, judg
             _execute(deployment, f"{name}_judgement", day, day, rebuild=rebuild)
             worked = True
     if not judgeable and judge and chosen:
-        out.print(f"[yellow]no day can be judged yet: {state.unjudgeable(chosen[-1])}[/]")
+        out.print(f"[yellow]no day can be judged yet: {state.unjudgeable(chosen[-1])}[/]", soft_wrap=True)
     return worked
 
 
@@ -204,9 +207,10 @@ def _summary(deployment: Deployment, state: State, *, first: date, last: date) -
     if judged is not None:
         _print_judgement(deployment, state, judged)
     out.print(
-        f"\nnext: [bold]make ui[/] shows the graph, the days and the runs (Dagster on http://{_HOST}:{_DAGSTER_PORT}, "
-        f"MLflow on http://{_HOST}:{_MLFLOW_PORT});\n"
-        f"      [bold]slicewise status {state.dataset.name}[/] a row per day; the README says how to point it at your own logs."
+        f"\nnext: [bold]make ui[/] shows the graph, the days and the runs:\n"
+        f"      Dagster on {deployment.dagster_page}, MLflow on {deployment.mlflow_page};\n"
+        f"      [bold]slicewise status {state.dataset.name}[/] a row per day; point it at your own logs: see the README.",
+        soft_wrap=True,
     )
 
 
@@ -223,8 +227,9 @@ def _print_judgement(deployment: Deployment, state: State, judged: Judged) -> No
     for who, *values in rows:
         table.add_row(who, *("" if value is None else f"{value:.4f}" for value in values))
     out.print(table)
-    out.print(judged.reason, highlight=False)
-    out.print(f"training: {total:.1f} s ({split}); from the day's delivery to its champion: {judged.cycle_s:.0f} s")
+    out.print(judged.reason, highlight=False, soft_wrap=True)
+    out.print(f"training: {total:.1f} s ({split})", soft_wrap=True)
+    out.print(f"cycle time, from the day's delivery to its champion: {judged.cycle_s:.0f} s")
 
 
 def _demo_seed(deployment: Deployment, state: State) -> int | None:
@@ -268,14 +273,10 @@ def status(
     else:
         out.print("no champion yet")
     counts = ("delivered", "quarantined", "good", "duplicates", "late", "users", "without_user")
-    table = _table("day", "state", "verdict", right=("delivered", "bad", "good", "dupl.", "late", "users", "no user"))
+    table = _table("day", "state", right=("delivered", "bad", "good", "dupl.", "late", "users", "no user"))
     for row in found["days"]:
-        table.add_row(
-            row["day"],
-            *("" if row[name] is None else f"{row[name]:,}" for name in counts),
-            _standing(row),
-            row["verdict"],
-        )
+        counted = ("" if row[name] is None else f"{row[name]:,}" for name in counts)
+        table.add_row(row["day"], *counted, _standing(row))
     out.print(table)
     for row in found["days"]:
         if row["stale"]:
@@ -283,24 +284,23 @@ def status(
 
 
 def _standing(row: dict[str, Any]) -> str:
-    """How far a day has come, in a word or two."""
+    """How far a day has come, in a word or two: its verdict, or what is not built yet."""
+    if row["verdict"] is not None:
+        return str(row["verdict"])
     behind = next(((asset, row[asset]) for asset in ("shards", "features", "labels") if row[asset] != "built"), None)
     if behind is not None:
         return f"{behind[0]} {behind[1]}"
     return "built" if row["model"] != "built" else "trained"
 
 
-def _table(*columns: str, right: tuple[str, ...], title: str | None = None, caption: str | None = None) -> Table:
+def _table(*columns: str, right: tuple[str, ...], title: str | None = None) -> Table:
     """An empty table that fits 80 characters; the columns in `right` are numbers and follow the first one."""
-    table = Table(
-        title=title, caption=caption, box=box.SIMPLE_HEAD, title_justify="left", caption_justify="left", pad_edge=False
-    )
+    table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column(columns[0], no_wrap=True)
     for name in right:
         table.add_column(name, justify="right", no_wrap=True)
     for name in columns[1:]:
-        if name not in right:
-            table.add_column(name)
+        table.add_column(name)
     return table
 
 
@@ -339,20 +339,25 @@ def check(name: Name) -> None:
         findings = check_sample(state.dataset, state.landing)
     out.print(f"datasets/{name}.yaml is a valid contract; {len(state.landing.days())} days have landed files.")
     for finding in findings:
-        out.print(f"  {finding}", highlight=False)
-    if findings:
+        out.print(
+            f"  {'[red]serious[/]: ' if finding.serious else ''}", finding, sep="", highlight=False, soft_wrap=True
+        )
+    if any(finding.serious for finding in findings):
         raise typer.Exit(1)
-    out.print(
-        "the sample fits the contract."
-        if state.landing.days()
-        else f"no file matches {state.dataset.source.files} yet."
-    )
+    if not state.landing.days():
+        out.print(f"no file matches {state.dataset.source.files} yet.")
+    elif findings:
+        out.print(
+            f"the sample fits the contract but for these rows, fewer than bad_rows.at_most ({state.dataset.bad_rows.at_most:.1%})."
+        )
+    else:
+        out.print("the sample fits the contract.")
 
 
 @app.command()
 def ui(
-    port: Annotated[int, typer.Option(help="of Dagster's page")] = _DAGSTER_PORT,
-    mlflow_port: Annotated[int, typer.Option(help="of MLflow's page")] = _MLFLOW_PORT,
+    port: Annotated[int, typer.Option(help="of Dagster's page")] = 3000,
+    mlflow_port: Annotated[int, typer.Option(help="of MLflow's page")] = 5000,
 ) -> None:
     """Dagster (page, daemon, sensors) and MLflow on loopback, until Ctrl-C."""
     from resources.tracking import Tracker

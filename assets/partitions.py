@@ -50,21 +50,21 @@ def failure_of(error: SlicewiseError) -> dg.Failure:
 def metadata_of(manifest: Manifest) -> dict[str, Any]:
     """What the day's page shows, under the same keys in every room."""
     failed = [check for check in manifest.checks if not check.passed]
-    shown: dict[str, Any] = {
+    return {
+        "verdict": "passed" if not failed else "; ".join(f"{c.name}: {c.message}" for c in failed),
         "dagster/row_count": manifest.rows_out,
         "rows_in": manifest.rows_in,
         "rows_out": manifest.rows_out,
+        **{f"count/{name}": value for name, value in manifest.counts.items()},
+        **{f"quarantined/{reason}": rows for reason, rows in manifest.quarantined.items()},
         "bytes": manifest.bytes,
         "seconds": manifest.seconds,
         "files": len(manifest.files),
+        "path": f"{manifest.dataset}/{manifest.asset}/day={manifest.day}/{manifest.attempt}",
         "generation": manifest.generation,
         "content_digest": manifest.content_digest,
         "input_digest": manifest.input_digest,
-        "verdict": "passed" if not failed else "; ".join(f"{c.name}: {c.message}" for c in failed),
     }
-    shown |= {f"count/{name}": value for name, value in manifest.counts.items()}
-    shown |= {f"quarantined/{reason}": rows for reason, rows in manifest.quarantined.items()}
-    return shown
 
 
 def check_specs(

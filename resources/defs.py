@@ -21,9 +21,11 @@ class LakeResource(dg.ConfigurableResource):
 
 
 class TrackingResource(dg.ConfigurableResource):
-    """The MLflow store that records runs, checkpoints and models."""
+    """The MLflow store that records runs, checkpoints and models; and the two pages, for links between them."""
 
     uri: str
+    dagster_page: str
+    mlflow_page: str
 
     def open(self) -> Tracker:
         tracker = Tracker(self.uri)
@@ -42,7 +44,9 @@ def resources_of(deployment: Deployment, progress: Progress) -> dict[str, Any]:
     """Everything the assets ask for, for one deployment."""
     return {
         "lake": LakeResource(root=str(deployment.lake)),
-        "tracking": TrackingResource(uri=deployment.mlflow_uri),
+        "tracking": TrackingResource(
+            uri=deployment.mlflow_uri, dagster_page=deployment.dagster_page, mlflow_page=deployment.mlflow_page
+        ),
         "training": TrainingResource(ranks=deployment.ranks, grace_s=deployment.grace_s),
         "progress": progress,
     }

@@ -3,6 +3,7 @@
     SLICEWISE_HOME      all that runs leave behind: lake, DAGSTER_HOME, mlflow.db (default: .slicewise beside the code)
     SLICEWISE_DATASETS  the folder of the contracts (default: datasets beside the code)
     SLICEWISE_RANKS     training processes (default: one per GPU; without one, 2 or the number of cores)
+    SLICEWISE_PAGES     addresses of the Dagster and the MLflow page, for links between them, separated by a comma
     LANDING_<NAME>      what ${LANDING} means in datasets/<name>.yaml (default: LANDING/<name>, or ./landing/<name>)
 
 `make run LANDING=...` writes these into `.env`, so that the UI and the sensors see the same.
@@ -35,6 +36,8 @@ class Deployment:
     landing: Path
     landings: Mapping[str, Path]
     ranks: int
+    dagster_page: str = "http://127.0.0.1:3000"
+    mlflow_page: str = "http://127.0.0.1:5000"
     grace_s: float = _GRACE_S
 
     @property
@@ -64,6 +67,7 @@ class Deployment:
         if environment is None:
             environment = {**{k: v for k, v in dotenv_values(ENV_FILE).items() if v is not None}, **os.environ}
         prefix = "LANDING_"
+        dagster_page, _, mlflow_page = environment.get("SLICEWISE_PAGES", "").partition(",")
         return cls(
             home=_absolute(environment.get("SLICEWISE_HOME", ".slicewise")),
             datasets=_absolute(environment.get("SLICEWISE_DATASETS", "datasets")),
@@ -72,6 +76,8 @@ class Deployment:
                 k.removeprefix(prefix).lower(): _absolute(v) for k, v in environment.items() if k.startswith(prefix)
             },
             ranks=_ranks(environment.get("SLICEWISE_RANKS")),
+            dagster_page=dagster_page or cls.dagster_page,
+            mlflow_page=mlflow_page or cls.mlflow_page,
         )
 
     def prepare(self, environment: MutableMapping[str, str] = os.environ) -> None:

@@ -43,6 +43,10 @@ NONFINITE = "nonfinite_metrics"
 
 _NAME = re.compile(r"[\w./:\- ]{1,250}")
 _METRICS_PER_BATCH, _ENTRIES_PER_BATCH = 1000, 100
+# what MLflow's page goes by: without the first it shows its tools for language models
+_EXPERIMENT_TAGS = {"mlflow.experimentKind": "custom_model_development"}
+_RUN_TAGS = {"mlflow.source.name": "slicewise", "mlflow.source.type": "JOB"}
+NOTE = "mlflow.note.content"  # the run's description on the page, Markdown
 _PARAM_CHARS, _TAG_CHARS = 6000, 8000  # MLflow cuts longer ones silently
 _MODEL = "model"
 
@@ -158,7 +162,9 @@ class Tracker:
                 found = self._client.get_experiment_by_name(dataset)
                 root = None if self._file is None else (self._file.parent / "mlflow-artifacts" / dataset).as_uri()
                 self._experiments[dataset] = (
-                    found.experiment_id if found else self._client.create_experiment(dataset, artifact_location=root)
+                    found.experiment_id
+                    if found
+                    else self._client.create_experiment(dataset, artifact_location=root, tags=_EXPERIMENT_TAGS)
                 )
         return self._experiments[dataset]
 
@@ -181,7 +187,7 @@ class Tracker:
 
         experiment = self._experiment(dataset)
         read = combined((name, digest) for name, digest, _ in inputs)
-        texts = {key: _shortened(value, _TAG_CHARS) for key, value in {**tags, "inputs": read}.items()}
+        texts = {key: _shortened(value, _TAG_CHARS) for key, value in {**_RUN_TAGS, **tags, "inputs": read}.items()}
         run_id = self._client.create_run(experiment, tags=texts, run_name=name).info.run_id
         logged = [Param(key, _shortened(value, _PARAM_CHARS)) for key, value in params.items()]
         for chunk in _chunks(logged, _ENTRIES_PER_BATCH):
@@ -195,6 +201,10 @@ class Tracker:
             self._client.log_inputs(run_id, chunk)
         self._nonfinite[run_id] = 0
         return run_id
+
+    def page_of(self, run_id: str) -> str:
+        """Where the run stands on MLflow's page, to be put behind its address."""
+        return f"/#/experiments/{self._client.get_run(run_id).info.experiment_id}/runs/{run_id}"
 
     def _run(self, run_id: str) -> Run | None:
         from mlflow.exceptions import MlflowException

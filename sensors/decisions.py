@@ -78,6 +78,8 @@ def judged_days(state: State, attempts: Attempts) -> Decision:
     """The next day that can be judged and is later than every judged one, once nothing of its data is still moving."""
     if any(_deliveries(state, day) for day in state.grid) or stale_days(state, lambda _: 0).requests:
         return Decision(waiting=("data is still being built: judged when it stands",))
+    if not state.grid:
+        return Decision(waiting=("nothing has landed yet",))
     judged = state.ledger.days("champion")
     after = [day for day in state.grid if not judged or day > judged[-1]]
     waiting = {day: reason for day in after if (reason := state.unjudgeable(day)) is not None}

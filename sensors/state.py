@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from functools import cached_property
 from typing import Any, Literal
 
@@ -18,7 +18,7 @@ from assets.preprocessing import features, labels, rollups
 from assets.sharding import cut
 from assets.training import window
 from resources.contract.dataset import Dataset
-from resources.contract.days import days_between
+from resources.contract.days import day_of, days_between, instant_us
 from resources.contract.manifest import DATA_ASSETS, Ledger, Manifest, Plan, Staleness, staleness
 
 Built = Literal["missing", "open", "built", "immature"]
@@ -49,13 +49,15 @@ class State:
 
     @cached_property
     def grid(self) -> list[date]:
-        """The days that exist by now: from the first to the contract's last, or to the last one that landed."""
+        """The days that exist by now: from the first to the contract's last, or to the last one that landed.
+
+        A day that is not over has no partition yet: its file waits.
+        """
         known = [*self.landing.days(), *self.ledger.days("deliveries")]
-        last = max(known, default=None)
-        if last is None:
+        if not known:
             return []
-        if self.dataset.days.last is not None:
-            last = min(last, self.dataset.days.last)
+        over = day_of(instant_us(self.now), self.dataset.days.zone) - timedelta(days=1)
+        last = min(max(known), over, self.dataset.days.last or over)
         return list(days_between(self.dataset.days.first, last))
 
     def plan(self, asset: str, day: date) -> Plan:

@@ -20,10 +20,14 @@ from resources.contract.errors import DataError
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One thing about one file; `rows` is how many of the sampled rows show it, `example` the first of them."""
+    """One thing about one file; `rows` is how many of the sampled rows show it, `example` the first of them.
+
+    `serious`: the file would be refused, or more of its rows are bad than `bad_rows.at_most` allows.
+    """
 
     file: str
     what: str
+    serious: bool = False
     rows: int | None = None
     example: str | None = None
 
@@ -40,7 +44,7 @@ def check_sample(dataset: Dataset, landing: Landing, *, max_files: int = 3, max_
         try:
             findings += _findings(dataset, landing, file, max_rows=max_rows)
         except DataError as error:
-            findings.append(Finding(file=file.name, what=str(error)))
+            findings.append(Finding(file=file.name, what=str(error), serious=True))
     return findings
 
 
@@ -67,10 +71,12 @@ def _findings(dataset: Dataset, landing: Landing, file: LandedFile, *, max_rows:
         for name, nothing in empty.items()
         if nothing and not dataset.columns[name].required
     ]
+    serious = quarantine.num_rows > dataset.bad_rows.at_most * seen
     for (reason, column), rows in faults.most_common():
         first = next(row for row in quarantine.to_pylist() if (row["reason"], row["column"]) == (reason, column))
         value = f", {column} = {first['value']!r}" if column else ""
-        found.append(Finding(file=file.name, what=reason, rows=rows, example=f"line {first['line']:,}{value}"))
+        example = f"line {first['line']:,}{value}"
+        found.append(Finding(file=file.name, what=reason, serious=serious, rows=rows, example=example))
     return found
 
 

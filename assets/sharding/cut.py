@@ -96,9 +96,8 @@ def build(dataset: Dataset, lake: Lake, day: date, *, rebuild: bool = False) -> 
     wanted = plan(dataset, ledger, day)
 
     def write(folder: Path) -> Outcome:
-        late = sum(parent.rows for parent in wanted.parents if parent.day > day)
         return cut_rows(
-            _delivered(dataset, lake, ledger, wanted), dataset=dataset, lake=lake, folder=folder, day=day, late=late
+            _delivered(dataset, lake, ledger, wanted), dataset=dataset, lake=lake, folder=folder, wanted=wanted
         )
 
     return lake.materialize(wanted, write, dataset=dataset.name, rebuild=rebuild)
@@ -124,10 +123,9 @@ def _delivered(dataset: Dataset, lake: Lake, ledger: Ledger, wanted: Plan) -> pa
     return pa.concat_tables(tables).combine_chunks()
 
 
-def cut_rows(table: pa.Table, *, dataset: Dataset, lake: Lake, folder: Path, day: date, late: int) -> Outcome:
+def cut_rows(table: pa.Table, *, dataset: Dataset, lake: Lake, folder: Path, wanted: Plan) -> Outcome:
     """The outcome of cutting one day's delivered rows into an attempt's folder."""
     num_buckets, missing = dataset.cut.num_buckets, dataset.user.missing
-    delivered = table.num_rows
     table = table.append_column("event", event_kinds(table, dataset.events))
     hashes = row_hashes(table)
     users = table[dataset.user.column].combine_chunks()
@@ -159,19 +157,19 @@ def cut_rows(table: pa.Table, *, dataset: Dataset, lake: Lake, folder: Path, day
             )
             lake.step("shards:bucket")
     counts = {
-        "good": delivered,
+        "good": sum(parent.rows for parent in wanted.parents),  # as the deliveries promise
         "duplicates": int(repeated.sum()),
-        "late": late,
+        "late": sum(parent.rows for parent in wanted.parents if parent.day > wanted.day),
         "users": pc.count_distinct(users, mode="only_valid").as_py(),
         "without_user": int(without_user.sum()),
         "dropped": int(dropped.sum()),
         "max_bucket_rows": max((piece.rows for piece in pieces), default=0),
     }
     rows_out = sum(piece.rows for piece in pieces)
-    bounds_us = day_bounds_us(day, dataset.days.zone)
+    bounds_us = day_bounds_us(wanted.day, dataset.days.zone)
     return Outcome(
         pieces=tuple(pieces),
-        rows_in=delivered,
+        rows_in=counts["good"],
         rows_out=rows_out,
         counts=counts,
         checks=_checks(counts, rows_out=rows_out, times=times, bounds_us=bounds_us, num_buckets=num_buckets),

@@ -52,14 +52,12 @@ class Batch:
         records: uint32[rows, words]; all zero where there is no row.
         labels: float32[rows], 0 or 1.
         weights: float32[rows]; 0 where there is no row.
-        full: no weight is 0.
     """
 
     position: int
     records: np.ndarray
     labels: np.ndarray
     weights: np.ndarray
-    full: bool = True
 
 
 class Loader:
@@ -130,16 +128,17 @@ class Loader:
 
     def _fill(self, batch: Batch, position: int, opened: Sequence[tuple[np.ndarray, np.ndarray]]) -> None:
         runs = self._order.runs_at(position, rank=self._rank, ranks=self._ranks)
-        batch.position, batch.full = position, int(runs[:, 3].sum()) == len(batch.labels)
-        batch.weights.fill(1.0 if batch.full else 0.0)
-        if not batch.full:
+        full = int(runs[:, 3].sum()) == len(batch.labels)
+        batch.position = position
+        batch.weights.fill(1.0 if full else 0.0)
+        if not full:
             batch.records.fill(0)
             batch.labels.fill(0)
         for file, first, place, rows in runs.tolist():
             records, labels = opened[file]
             batch.records[place : place + rows] = records[first : first + rows]
             batch.labels[place : place + rows] = labels[first : first + rows]
-            if not batch.full:
+            if not full:
                 batch.weights[place : place + rows] = 1.0
         self._check(batch, runs)
 

@@ -90,8 +90,6 @@ class Training:
             labels, weights = torch.from_numpy(batch.labels).to(device), torch.from_numpy(batch.weights).to(device)
         with clock.measure("compute"):
             ids_BF, z_BM = self.encoder(words)
-            if not batch.full:  # a place without a row must not make the row for "missing" a trained one
-                ids_BF.masked_fill_(weights[:, None] == 0, self.spec.fit.unseen_row)
             ids = ids_BF.reshape(-1)
             embedded = self.table.weight.index_select(0, ids).requires_grad_()
             with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):

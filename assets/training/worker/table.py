@@ -31,7 +31,7 @@ class Table:
 
     @property
     def trained(self) -> torch.Tensor:
-        """bool[rows]: which rows a gradient has ever reached."""
+        """bool[rows]: which rows a gradient has ever reached. That of a place without a row is exactly zero."""
         return self.accumulator > 0
 
     @torch.no_grad()

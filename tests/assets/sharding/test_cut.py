@@ -19,7 +19,7 @@ from assets.sharding import cut
 from resources.contract.buckets import bucket_of, hash64
 from resources.contract.dataset import Dataset
 from resources.contract.errors import ConfigError, CorruptError, DataError, TransientError
-from resources.contract.manifest import Check, Ledger, Manifest, Parent, staleness
+from resources.contract.manifest import Check, Ledger, Manifest, Parent, Plan, staleness
 from resources.lake import Lake
 
 DAY = date(2026, 1, 5)
@@ -284,20 +284,35 @@ def test_a_day_without_rows_is_built_and_empty(lake: Lake, shop: Fixture, rows: 
     assert {check.name for check in made.checks} == set(cut.CHECKS)
 
 
+def promised(num_rows: int) -> Plan:
+    """A plan whose deliveries say that they hold so many rows of the day."""
+    parents = (Parent(asset="deliveries", day=DAY, digest="d", rows=num_rows),)
+    return Plan(asset="shards", day=DAY, contract_digest="c", logic_version=1, parents=parents)
+
+
 def test_a_row_outside_the_day_blocks_it(lake: Lake, shop: Fixture, rows: Fixture, tmp_path: Path) -> None:
     dataset = shop()
-    stray = rows(
-        dataset, [{"event_time": f"{DAY}T01:00Z", "user": "u"}, {"event_time": f"{TOMORROW}T00:00Z", "user": "u"}]
-    )
-    outcome = cut.cut_rows(stray, dataset=dataset, lake=lake, folder=tmp_path, day=DAY, late=0)
+    stray = rows(dataset, [{"event_time": f"{d}T00:00Z", "user": "u"} for d in (DAY, TOMORROW)])
+    outcome = cut.cut_rows(stray, dataset=dataset, lake=lake, folder=tmp_path, wanted=promised(2))
     failed = [check for check in outcome.checks if not check.passed]
     assert [(check.name, check.blocking, check.value) for check in failed] == [("time_bounds", True, 1)]
 
 
+def test_a_row_that_was_promised_and_is_not_there_blocks_the_day(
+    lake: Lake, shop: Fixture, rows: Fixture, tmp_path: Path
+) -> None:
+    dataset = shop()
+    table = rows(dataset, [{"event_time": f"{DAY}T01:00Z", "user": "u"}, {"event_time": f"{DAY}T01:00Z"}] * 2)
+    outcome = cut.cut_rows(table, dataset=dataset, lake=lake, folder=tmp_path, wanted=promised(5))
+    failed = [check for check in outcome.checks if check.blocking and not check.passed]
+    assert [(check.name, check.value) for check in failed] == [("conservation", 1)]
+    assert failed[0].message == "5 rows in, 1 out, 2 repeats, 1 dropped without a user"
+
+
 def test_many_repeats_are_reported_without_blocking(lake: Lake, shop: Fixture, rows: Fixture, tmp_path: Path) -> None:
     dataset = shop()
-    row = {"event_time": f"{DAY}T01:00Z", "user": "u"}
-    outcome = cut.cut_rows(rows(dataset, [row] * 4), dataset=dataset, lake=lake, folder=tmp_path, day=DAY, late=0)
+    table = rows(dataset, [{"event_time": f"{DAY}T01:00Z", "user": "u"}] * 4)
+    outcome = cut.cut_rows(table, dataset=dataset, lake=lake, folder=tmp_path, wanted=promised(4))
     share = next(check for check in outcome.checks if check.name == "duplicate_share")
     assert (share.value, share.passed, share.blocking) == (0.75, False, False)
     assert (outcome.rows_in, outcome.rows_out, outcome.counts["duplicates"]) == (4, 1, 3)

@@ -30,7 +30,7 @@ def test_normalisation_knows_the_training_days_only() -> None:  # case C1
     assert (9 - fit.means[0]) * fit.inverse_deviations[0] == pytest.approx(8.66, abs=5e-3)
 
 
-@pytest.mark.parametrize("values", [[5, 5], [0.1] * 7, [7], [0, 0, 0], [float("nan")]])
+@pytest.mark.parametrize("values", [[5, 5], [0.1] * 7, [0.1, 0.10000001], [7], [0, 0, 0], [float("nan")]])
 def test_a_number_without_variance_is_scaled_to_zero(values: list[float]) -> None:  # case C7
     assert fitted(values).inverse_deviations == (0.0,)
 

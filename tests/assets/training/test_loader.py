@@ -57,7 +57,6 @@ def test_batches_hold_the_rows_that_the_order_says(tmp_path: Path, ranks: int) -
                 assert (LAYOUT.numbers_of(batch.records)[there, 0] == rows[there]).all()
                 assert (batch.labels[there] == (rows[there] % 3 == 0)).all()
                 assert (batch.weights == there).all()
-                assert batch.full == there.all()
                 assert not batch.records[~there].any()
                 seen += 1
         assert seen == order.steps

@@ -39,19 +39,20 @@ def test_a_listed_code_has_its_own_row_and_an_unlisted_one_is_unseen() -> None: 
 
 def test_a_hashed_code_falls_into_its_own_range_and_missing_has_a_row_of_its_own() -> None:
     first = FIT.num_known
-    assert [encoded([0, code], [0, 0])[0][1] for code in (0, 1, 8, 9)] == [3, first + 1, first, first + 1]
+    codes = (0, 1, 8, 9, 2**32 - 1)
+    assert [encoded([0, code], [0, 0])[0][1] for code in codes] == [3, first + 1, first, first + 1, first + 7]
     assert first + 8 == FIT.first_bin_row
 
 
 def test_codes_above_two_to_the_24_do_not_merge() -> None:  # case C9
     fit = Fit(
-        categories=("id",), numbers=(), known=((0, 16777216, 16777217),), hashed_rows=(0,), means=(),
+        categories=("id",), numbers=(), known=((0, 16777216, 16777217, 2**32 - 2),), hashed_rows=(0,), means=(),
         inverse_deviations=(), edges=(),
     )  # fmt: skip
-    codes = torch.from_numpy(np.array([[16777216], [16777217], [2**32 - 1]], np.uint32).view(np.int32))
+    codes = torch.from_numpy(np.array([[16777216], [16777217], [2**32 - 2], [2**32 - 1]], np.uint32).view(np.int32))
     ids, z = Encoder(fit, device=CPU)(codes)
-    assert ids.flatten().tolist() == [1, 2, fit.unseen_row]
-    assert z.shape == (3, 0)
+    assert ids.flatten().tolist() == [1, 2, 3, fit.unseen_row]
+    assert z.shape == (4, 0)
 
 
 def test_a_model_of_numbers_alone_is_one() -> None:
