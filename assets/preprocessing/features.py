@@ -16,7 +16,7 @@ from assets.preprocessing import rollups
 from assets.preprocessing.examples import examples_of
 from assets.preprocessing.history import Lookback
 from assets.preprocessing.layout import Layout
-from assets.preprocessing.records import refuse
+from assets.preprocessing.records import records_of, refuse
 from assets.preprocessing.statistics import Moments, merged_sketch, sketch_of
 from assets.sharding import cut
 from assets.sharding.inputs import Inputs, columns_key, manifest_of, own_buckets

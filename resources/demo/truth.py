@@ -4,8 +4,9 @@ Main effects of every column, and three crosses that no sum of main effects can 
 pair of levels) is drawn by hashing the level itself, so that a user first seen tomorrow has one too; a missing value is
 a level of its own. Nothing is hidden from a model: what it falls short of `best_possible`, it has failed to learn.
 
-Frozen by a golden digest in its test, after `benchmarks/demo_truth.py` had shown its shape: a best AUC of about 0.77,
-two thirds of the way there (from 0.5) for a tuned logistic regression. Work on the model, not on the truth.
+Frozen by a golden digest in its test, after `benchmarks/demo_truth.py` had shown its shape (12 seeds; the logistic regression 5):
+best AUC 0.756 to 0.780, of which a tuned logistic regression gets 52 to 66 % of the way from 0.5 and one epoch of a DCN
+93 to 96 %. Work on the model, not on the truth.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ def run(
     with (log_folder / "agent.log").open("wb") as agent_log:
         process = subprocess.Popen(
             [sys.executable, *supervisor, sys.executable, "-m", *torchrun, *redirected, *command],
-            stdin=open('/dev/zero'),  # the lifeline: the supervisor ends everything when we are gone
+            stdin=subprocess.PIPE,  # the lifeline: the supervisor ends everything when we are gone
             stdout=agent_log,
             stderr=subprocess.STDOUT,
             env={**os.environ, **added, **env},

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -60,14 +60,25 @@ def run(tmp_path: Path, text: str, *arguments: str, ranks: int = 2, **options: o
     local.run(command, ranks=ranks, env={}, log_folder=folder, grace_s=2.0, **options)  # pyright: ignore[reportArgumentType]
 
 
-def left_of(tmp_path: Path) -> list[str]:
+def living(tmp_path: Path) -> list[psutil.Process]:
     """Every living process that was started for this test."""
-    found = []
-    for process in psutil.process_iter(["cmdline", "status"]):
-        command = " ".join(process.info["cmdline"] or [])
-        if str(tmp_path) in command and process.info["status"] != psutil.STATUS_ZOMBIE and process.pid != os.getpid():
-            found.append(command)
-    return found
+    return [
+        process
+        for process in psutil.process_iter(["cmdline", "status"])
+        if str(tmp_path) in " ".join(process.info["cmdline"] or []) and process.info["status"] != psutil.STATUS_ZOMBIE
+    ]
+
+
+def left_of(tmp_path: Path) -> list[str]:
+    return [" ".join(process.info["cmdline"]) for process in living(tmp_path)]
+
+
+@pytest.fixture(autouse=True)
+def no_leftovers(tmp_path: Path) -> Iterator[None]:
+    """What a failing test leaves running is ended with it."""
+    yield
+    for process in living(tmp_path):
+        process.kill()
 
 
 def wait_for_pids(tmp_path: Path, ranks: int = 2) -> list[int]:

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch.nn.functional import binary_cross_entropy_with_logits
 from trainable import FIRST, packed, spec_of, toy_rows, trained_as, write_day, write_days
 
+from assets.training.loader import Loader
 from assets.training.spec import Spec
 from assets.training.worker import checkpoint
 from assets.training.worker.clock import PARTS, UNEXPLAINED, Clock
@@ -147,6 +149,21 @@ def test_every_second_belongs_to_a_part_or_is_unexplained() -> None:
     assert split[UNEXPLAINED] >= 0.01
     assert clock.split_s()["wait"] == 0.0
     assert clock.total_s()["wait"] == pytest.approx(5.0 + split["wait"])
+
+
+def test_a_step_weighs_a_row_the_same_in_a_batch_of_any_size(spec: Spec) -> None:
+    training = Training(spec, Alone())
+    with Loader(spec.sources, order=spec.order, layout=spec.layout) as loader:
+        batch = next(iter(loader))
+        ids_BF, z_BM = training.encoder(torch.from_numpy(batch.records.view(np.int32)))
+        embedded = training.table.weight[ids_BF].requires_grad_()
+        logits = training.dense.module(embedded, z_BM)
+        losses = binary_cross_entropy_with_logits(logits, torch.from_numpy(batch.labels), reduction="sum")
+        [gradients] = torch.autograd.grad(losses, embedded)
+        training.step(batch)
+    summed = torch.zeros_like(training.table.weight).index_add_(0, ids_BF.flatten(), gradients.flatten(0, 1))
+    torch.testing.assert_close(training.table.accumulator, summed.square().mean(1))
+    assert training.losses(0) == pytest.approx([losses.item() / 64])
 
 
 def test_places_without_a_row_train_nothing(lake: Lake, shop: Dataset, tmp_path: Path) -> None:
