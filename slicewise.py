@@ -83,12 +83,17 @@ def demo(
     from resources.demo.generate import write_days
     from resources.lake import write_json
 
-    with _told(), out.status("writing the demo's days"):
-        folder = Deployment.from_env().landing_of("demo")
+    folder, shop = Deployment.from_env().landing_of("demo"), {"seed": seed, "scale": scale}
+    marker = folder / _SEED_FILE  # written last: what it names is all there
+    if marker.exists() and json.loads(marker.read_text()) == shop:
+        out.print(f"landed: the demo's days are in {folder} already", soft_wrap=True)
+        return
+    marker.unlink(missing_ok=True)
+    with out.status("writing the demo's days"):
         started = time.monotonic()
         written = write_days(folder, seed=seed, scale=scale)
-        write_json(folder / _SEED_FILE, {"seed": seed, "scale": scale})
-        out.print(f"landed: {len(written)} files in {folder}, {time.monotonic() - started:.1f} s")
+        write_json(marker, shop)
+    out.print(f"landed: {len(written)} files in {folder}, {time.monotonic() - started:.1f} s", soft_wrap=True)
 
 
 @app.command()
@@ -289,7 +294,7 @@ def _standing(row: dict[str, Any]) -> str:
         return str(row["verdict"])
     behind = next(((asset, row[asset]) for asset in ("shards", "features", "labels") if row[asset] != "built"), None)
     if behind is not None:
-        return f"{behind[0]} {behind[1]}"
+        return behind[1] if behind[1] in ("open", "immature") else f"no {behind[0]}"
     return "built" if row["model"] != "built" else "trained"
 
 

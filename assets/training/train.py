@@ -102,7 +102,7 @@ def build(
         except BaseException as error:  # Ctrl-C, or Dagster's interruption
             tracker.finish(run_id, "KILLED", reason=type(error).__name__)
             raise
-        tracker.finish(run_id, "FINISHED")
+        tracker.finish(run_id, "FINISHED", reason="trained to its last step")
         lake.step("model:trained")
         result: dict[str, Any] = json.loads(spec.result_file.read_bytes())
         return Outcome(
@@ -270,7 +270,7 @@ class _Follower:
             self._run_id,
             name=f"step-{message['step']}",
             step=message["step"],
-            metrics={"train/loss": message["loss"]},
+            metrics={"checkpoint/loss": message["loss"]},
             address=message["path"],
             checksum=message["checksum"],
         )

@@ -5,6 +5,8 @@ Integers, and one correctly rounded division at the end: every machine and every
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from resources.contract.buckets import hash64_text
@@ -14,7 +16,7 @@ _SIXTEEN_BITS = np.uint64(0xFFFF)
 _SHIFTS = (0, 16, 32, 48)
 # The sum of four uniform 16-bit integers has this mean and this standard deviation.
 _SUM_MEAN = 4 * 65_535 / 2
-_SUM_DEVIATION = (4 * (65_536**2 - 1) / 12) ** 0.5
+_SUM_DEVIATION = math.sqrt(4 * (65_536**2 - 1) / 12)
 
 
 def _bits(purpose: str, seed: int, words: tuple[np.ndarray, ...]) -> np.ndarray:
@@ -33,5 +35,5 @@ def uniforms(purpose: str, *words: np.ndarray, seed: int) -> np.ndarray:
 def deviates(purpose: str, *words: np.ndarray, seed: int) -> np.ndarray:
     """Nearly normal numbers of mean 0 and standard deviation 1, none beyond 3.5: scaled sums of four uniforms."""
     drawn = _bits(purpose, seed, words)
-    summed = sum(((drawn >> np.uint64(shift)) & _SIXTEEN_BITS).astype(np.float64) for shift in _SHIFTS)
+    summed = np.sum([(drawn >> np.uint64(shift)) & _SIXTEEN_BITS for shift in _SHIFTS], axis=0).astype(np.float64)
     return (summed - _SUM_MEAN) / _SUM_DEVIATION

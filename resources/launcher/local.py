@@ -52,12 +52,14 @@ def run(
         SlicewiseError: a rank failed with an exception that is none of ours.
     """
     log_folder.mkdir(parents=True, exist_ok=True)
-    cores = max(1, (os.cpu_count() or 1) // ranks)
     torchrun = ["torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks), "--max-restarts", "0"]
     redirected = ["--redirects", "3", "--log-dir", str(log_folder / "torchrun")]
     supervisor = ["-m", "resources.launcher.supervisor", "--grace", f"{grace_s:g}", "--"]
     added = {
-        "OMP_NUM_THREADS": str(cores),
+        # More cores mean more ranks. Two threads on two busy cores took 8 times as long as one (490,000 rows in batches
+        # of 512, our measurement): at each of many small products they wait for each other. And bits depend on it.
+        "OMP_NUM_THREADS": "1",
+        "CUBLAS_WORKSPACE_CONFIG": ":4096:8",  # without it CUDA's matrix products are not reproducible, and refused
         "GLOO_SOCKET_IFNAME": next((name for _, name in socket.if_nameindex() if name.startswith("lo")), "lo"),
         # a restarted rank would else read the addresses of dead ranks from the agent's own store
         "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",

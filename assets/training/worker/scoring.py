@@ -44,7 +44,13 @@ class Scorer:
     @torch.inference_mode()
     def score(self, records: np.ndarray) -> np.ndarray:
         """float32[rows] probabilities of uint32[rows, words] records; the same bits for the same call."""
-        parts = [self._chunk(records[start : start + _CHUNK_ROWS]) for start in range(0, len(records), _CHUNK_ROWS)]
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)  # bits depend on it; and on a busy machine several are slower than one
+        try:
+            starts = range(0, len(records), _CHUNK_ROWS)
+            parts = [self._chunk(records[start : start + _CHUNK_ROWS]) for start in starts]
+        finally:
+            torch.set_num_threads(threads)
         return np.concatenate([*parts, np.empty(0, np.float32)])
 
     def _chunk(self, records: np.ndarray) -> np.ndarray:

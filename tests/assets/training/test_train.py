@@ -111,7 +111,7 @@ def test_unchanged_inputs_mean_nothing_to_do(undisturbed: Trained, shop: Dataset
 def test_mlflow_has_one_true_run_with_inputs_metrics_and_checkpoints(undisturbed: Trained) -> None:
     [(run_id, run)] = undisturbed.book.runs.items()
     assert undisturbed.facts["run_id"] == run_id
-    assert (run.status, run.reason) == ("FINISHED", None)
+    assert (run.status, run.reason) == ("FINISHED", "trained to its last step")
     assert run.tags["owner"] == "dagster run 1"
     assert run.tags["judged_day"] == "2026-01-03"
     assert run.params["batch_rows"] == 64

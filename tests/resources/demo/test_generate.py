@@ -12,6 +12,7 @@ import pytest
 
 from resources.contract.dataset import Dataset, load_dataset
 from resources.demo.generate import DAYS, FAULTS, FIRST_DAY, landed, planted, text_of, write_day, write_days
+from resources.demo.shop import events
 from resources.demo.truth import ZONE
 
 CONTRACT = Path(__file__).resolve().parents[3] / "datasets" / "demo.yaml"
@@ -97,6 +98,20 @@ def test_the_demo_has_all_the_dirt_it_promises() -> None:
     assert sum(counts.late > 0 for counts in found.values()) > 12
 
 
+def test_every_impression_is_delivered_once_and_only_those_of_the_second_delivery_twice() -> None:
+    delivered = Counter(
+        impression
+        for day in DAYS
+        for file in landed(day, scale=SCALE)
+        if not file.name.endswith("-again.csv.gz")
+        for impression in file.rows["impression"].to_pylist()
+    )
+    assert set(delivered.values()) == {1}
+    added = landed(AGAIN, scale=SCALE)[0].rows["impression"].to_pylist()
+    for day in DAYS[:-2]:  # of the last two days, some rows are delivered later
+        assert set(events(day, scale=SCALE)["impression"].to_pylist()) <= {*delivered, *added}
+
+
 def test_the_demo_is_large_enough() -> None:
     assert len(DAYS) == 16 and DAYS[0] == date(2026, 1, 1)
     assert sum(counts.examples for counts in planted().values()) > 500_000
@@ -167,4 +182,9 @@ def test_the_contract_names_the_columns_and_days_of_the_files(landing: Path, con
 def test_the_deliveries_are_golden() -> None:
     files = [file for day in (LATE, AGAIN) for file in landed(day, scale=0.01)]
     digests = {file.name: hashlib.sha256(text_of(file.rows).encode()).hexdigest()[:16] for file in files}
-    assert digests == {}
+    assert digests == {
+        "2026-01-08-late.csv.gz": "d1ddc34ef627c94c",
+        "2026-01-08.csv.gz": "68deb3b43a2938e8",
+        "2026-01-10-again.csv.gz": "4a8c621a8e746c13",
+        "2026-01-10.csv.gz": "1eaf381f98168c2b",
+    }

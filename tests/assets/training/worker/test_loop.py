@@ -56,7 +56,7 @@ def cut_after(step: int) -> Callable[[str, dict[str, Any]], None]:
 
 
 def test_a_toy_problem_is_learned(lake: Lake, shop: Dataset, tmp_path: Path) -> None:
-    dataset = trained_as(shop, epochs=6)
+    dataset = trained_as(shop, epochs=3)
     write_days(lake, dataset, 2, rows=1500)
     spec = spec_of(lake, dataset, tmp_path / "attempt")
     train(spec, Alone(), silent)
@@ -64,7 +64,7 @@ def test_a_toy_problem_is_learned(lake: Lake, shop: Dataset, tmp_path: Path) -> 
     right = (scorer.score(packed(dataset, rows)) > 0.5) == (rows.labels == 1)
     assert right.mean() > 0.85  # the best possible is 0.9, a constant gets 0.5
     result = json.loads(spec.result_file.read_text())
-    assert result["steps"] == 6 * 47
+    assert result["steps"] == 3 * 47
     assert result["rows"] == 3000
     assert result["loss"] < 0.45
 
