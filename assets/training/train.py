@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import logging
 import shutil
-import time
 from collections.abc import Callable, Mapping
 from datetime import date
 from pathlib import Path
@@ -24,6 +23,7 @@ from assets.preprocessing.features import DISTINCT
 from assets.preprocessing.layout import Layout
 from assets.preprocessing.statistics import Moments
 from assets.training.fit import Fit, fit_window, sample_of
+from assets.training.follow import Follower
 from assets.training.loader import Source
 from assets.training.order import Order
 from assets.training.spec import KillAt, Spec
@@ -32,13 +32,12 @@ from resources.contract.dataset import Dataset
 from resources.contract.manifest import DATA_ASSETS, Ledger, Manifest, Plan
 from resources.lake import Lake, Materialized, Outcome, Piece, write_atomically
 from resources.launcher import local
-from resources.tracking import JUDGED_DAY, OWNER, Metric, Tracker
+from resources.tracking import JUDGED_DAY, OWNER, Tracker
 
 log = logging.getLogger(__name__)
 
 TIMEOUT_S = 300.0
 _CHECKPOINTS = 8  # of a short training; a long one has one every 2,000 steps
-_FLUSH_S = 1.0
 
 
 def build(
@@ -84,7 +83,7 @@ def build(
         spec = prepared(dataset, lake, ledger, planned, folder=folder, home=home, timeout_s=timeout_s, kill_at=kill_at)
         spec.save(folder / "spec.json")
         run_id = _opened_run(dataset, lake, planned, spec, tracker=tracker, ranks=ranks, owner=owner)
-        follow = _Follower(spec.progress_file, tracker=tracker, run_id=run_id, on_progress=on_progress)
+        follow = Follower(spec.progress_file, tracker=tracker, run_id=run_id, on_progress=on_progress)
         try:
             local.run(
                 ["-m", "assets.training.worker.main", "--spec", str(folder / "spec.json")],
@@ -226,59 +225,3 @@ def _opened_run(
     )
     write_atomically(remembered, json.dumps({"run_id": run_id}).encode())
     return run_id
-
-
-class _Follower:
-    """Reads what rank 0 writes while it writes it, and passes it on: to MLflow about once a second, to whoever watches at once."""
-
-    def __init__(
-        self, path: Path, *, tracker: Tracker, run_id: str, on_progress: Callable[[dict[str, Any]], None] | None
-    ) -> None:
-        self._path, self._tracker, self._run_id, self._on_progress = path, tracker, run_id, on_progress
-        self._read_bytes = 0
-        self._metrics: list[Metric] = []
-        self._flushed_at = time.monotonic()
-
-    def __call__(self) -> None:
-        for message in self._new_messages():
-            if message.pop("kind") == "checkpoint":
-                self._log_checkpoint(message)
-                continue
-            self._metrics += _metrics_of(message)
-            if self._on_progress is not None:
-                self._on_progress(message)
-        if time.monotonic() - self._flushed_at > _FLUSH_S:
-            self.flush()
-
-    def flush(self) -> None:
-        """All metrics read so far are logged."""
-        if self._metrics:
-            self._tracker.log(self._run_id, self._metrics)
-        self._metrics, self._flushed_at = [], time.monotonic()
-
-    def _new_messages(self) -> list[dict[str, Any]]:
-        if not self._path.exists():
-            return []
-        with self._path.open("rb") as stream:
-            stream.seek(self._read_bytes)
-            whole = stream.read().rpartition(b"\n")[0]  # a line without its end comes next time
-        self._read_bytes += len(whole) + 1 if whole else 0
-        return [json.loads(line) for line in whole.splitlines()]
-
-    def _log_checkpoint(self, message: Mapping[str, Any]) -> None:
-        self._tracker.log_checkpoint(
-            self._run_id,
-            name=f"step-{message['step']}",
-            step=message["step"],
-            metrics={"checkpoint/loss": message["loss"]},
-            address=message["path"],
-            checksum=message["checksum"],
-        )
-
-
-def _metrics_of(message: Mapping[str, Any]) -> list[Metric]:
-    seconds: Mapping[str, float] = message["seconds"]
-    wall_s = sum(seconds.values()) or 1.0
-    values = {"train/loss": message["loss"], "train/rows_per_s": message["rows_per_s"]}
-    values |= {f"time/{part}_share": spent / wall_s for part, spent in seconds.items()}
-    return [Metric(key=k, value=v, step=message["step"], time_ms=message["time_ms"]) for k, v in values.items()]

@@ -1,0 +1,69 @@
+"""Follows a training from outside: what rank 0 writes, read while it is written, and passed on."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from resources.tracking import Metric, Tracker
+
+_FLUSH_S = 1.0
+
+
+class Follower:
+    """Reads what rank 0 writes while it writes it, and passes it on: to MLflow about once a second, to whoever watches at once."""
+
+    def __init__(
+        self, path: Path, *, tracker: Tracker, run_id: str, on_progress: Callable[[dict[str, Any]], None] | None
+    ) -> None:
+        self._path, self._tracker, self._run_id, self._on_progress = path, tracker, run_id, on_progress
+        self._read_bytes = 0
+        self._metrics: list[Metric] = []
+        self._flushed_at = time.monotonic()
+
+    def __call__(self) -> None:
+        for message in self._new_messages():
+            if message.pop("kind") == "checkpoint":
+                self._log_checkpoint(message)
+                continue
+            self._metrics += _metrics_of(message)
+            if self._on_progress is not None:
+                self._on_progress(message)
+        if time.monotonic() - self._flushed_at > _FLUSH_S:
+            self.flush()
+
+    def flush(self) -> None:
+        """All metrics read so far are logged."""
+        if self._metrics:
+            self._tracker.log(self._run_id, self._metrics)
+        self._metrics, self._flushed_at = [], time.monotonic()
+
+    def _new_messages(self) -> list[dict[str, Any]]:
+        if not self._path.exists():
+            return []
+        with self._path.open("rb") as stream:
+            stream.seek(self._read_bytes)
+            whole = stream.read().rpartition(b"\n")[0]  # a line without its end comes next time
+        self._read_bytes += len(whole) + 1 if whole else 0
+        return [json.loads(line) for line in whole.splitlines()]
+
+    def _log_checkpoint(self, message: Mapping[str, Any]) -> None:
+        self._tracker.log_checkpoint(
+            self._run_id,
+            name=f"step-{message['step']}",
+            step=message["step"],
+            metrics={"checkpoint/loss": message["loss"]},
+            address=message["path"],
+            checksum=message["checksum"],
+        )
+
+
+def _metrics_of(message: Mapping[str, Any]) -> list[Metric]:
+    seconds: Mapping[str, float] = message["seconds"]
+    wall_s = sum(seconds.values()) or 1.0
+    values = {"train/loss": message["loss"], "train/rows_per_s": message["rows_per_s"]}
+    values |= {f"time/{part}_share": spent / wall_s for part, spent in seconds.items()}
+    return [Metric(key=k, value=v, step=message["step"], time_ms=message["time_ms"]) for k, v in values.items()]
