@@ -247,15 +247,15 @@ def _best_possible(
     deployment: Deployment, state: State, judged: Judged, seed: int
 ) -> tuple[str, float | None, float | None, float | None]:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
+    from assets.sharding.pieces import read_table
     from resources.demo.truth import best_possible
     from resources.lake import Lake
 
     manifest = state.ledger.get("shards", judged.day)
     assert manifest is not None, "a judged day has shards"
     lake = Lake(deployment.lake)
-    files = [pq.read_table(lake.path(manifest, entry), partitioning=None) for entry in manifest.files if entry.rows]
+    files = [read_table(lake, manifest, entry) for entry in manifest.files if entry.rows]
     best = best_possible(pa.concat_tables(files), seed=seed)
     return "best possible", best.auc, best.log_loss, None
 

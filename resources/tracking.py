@@ -202,9 +202,10 @@ class Tracker:
         self._nonfinite[run_id] = 0
         return run_id
 
-    def page_of(self, run_id: str) -> str:
-        """Where the run stands on MLflow's page, to be put behind its address."""
-        return f"/#/experiments/{self._client.get_run(run_id).info.experiment_id}/runs/{run_id}"
+    def page_of(self, run_id: str) -> str | None:
+        """Where the run stands on MLflow's page, to be put behind its address; None if it is gone."""
+        run = self._run(run_id)
+        return f"/#/experiments/{run.info.experiment_id}/runs/{run_id}" if run else None
 
     def _run(self, run_id: str) -> Run | None:
         from mlflow.exceptions import MlflowException

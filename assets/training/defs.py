@@ -69,20 +69,22 @@ def training_assets(dataset: Dataset) -> list[dg.AssetsDefinition]:
                     env=session.get_bootstrap_env_vars(),
                     on_progress=progress.training,
                     owner=context.run_id,
+                    note=f"Candidate for {day}, from [this Dagster run]({tracking.dagster_page}/runs/{context.run_id}).",
                     rebuild=rebuild,
                 ),
                 advance=progress.days,
-                describe=_described,
+                describe=lambda made: _described(made, tracking.mlflow_page, tracker.page_of(made.facts["run_id"])),
             )
 
     return [model]
 
 
-def _described(manifest: Manifest) -> Mapping[str, Any]:
+def _described(manifest: Manifest, mlflow_page: str, run_page: str | None) -> Mapping[str, Any]:
     facts = manifest.facts
+    run = dg.MetadataValue.url(mlflow_page + run_page) if run_page else facts["run_id"]
     split = {f"seconds/{part}": round(float(seconds), 3) for part, seconds in facts["seconds_split"].items()}
     return {
-        "mlflow_run_id": facts["run_id"],
+        "mlflow_run": run,
         "window": " .. ".join(facts["window"]),
         "ranks": facts["ranks"],
         "steps": facts["steps"],

@@ -32,7 +32,7 @@ from resources.contract.dataset import Dataset
 from resources.contract.manifest import DATA_ASSETS, Ledger, Manifest, Plan
 from resources.lake import Lake, Materialized, Outcome, Piece, write_atomically
 from resources.launcher import local
-from resources.tracking import JUDGED_DAY, OWNER, Tracker
+from resources.tracking import JUDGED_DAY, NOTE, OWNER, Tracker
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +51,7 @@ def build(
     env: Mapping[str, str] | None = None,
     on_progress: Callable[[dict[str, Any]], None] | None = None,
     owner: str | None = None,
+    note: str | None = None,
     rebuild: bool = False,
     grace_s: float = 10.0,
     timeout_s: float = TIMEOUT_S,
@@ -63,6 +64,7 @@ def build(
         env: added to the ranks' environment, such as Dagster's pipes.
         on_progress: gets {"step", "steps", "loss", "rows_per_s", "seconds", "day"} about once a second.
         owner: who runs this, for MLflow: a run whose owner is gone was killed.
+        note: the description of the MLflow run, Markdown.
         rebuild: train from the first step, whatever is there.
         grace_s, timeout_s: see `resources.launcher.local.run`.
         kill_at: for tests.
@@ -82,7 +84,7 @@ def build(
             shutil.rmtree(home, ignore_errors=True)
         spec = prepared(dataset, lake, ledger, planned, folder=folder, home=home, timeout_s=timeout_s, kill_at=kill_at)
         spec.save(folder / "spec.json")
-        run_id = _opened_run(dataset, lake, planned, spec, tracker=tracker, ranks=ranks, owner=owner)
+        run_id = _opened_run(dataset, lake, planned, spec, tracker=tracker, ranks=ranks, owner=owner, note=note)
         follow = Follower(spec.progress_file, tracker=tracker, run_id=run_id, on_progress=on_progress)
         try:
             local.run(
@@ -193,11 +195,19 @@ def _fitted(lake: Lake, features: list[Manifest], sources: list[Source], layout:
 
 
 def _opened_run(
-    dataset: Dataset, lake: Lake, planned: Plan, spec: Spec, *, tracker: Tracker, ranks: int, owner: str | None
+    dataset: Dataset,
+    lake: Lake,
+    planned: Plan,
+    spec: Spec,
+    *,
+    tracker: Tracker,
+    ranks: int,
+    owner: str | None,
+    note: str | None,
 ) -> str:
     """The id of the MLflow run of this training: the one that a killed attempt began, or a new one."""
     remembered = spec.checkpoint_folder / "run.json"
-    tags = {OWNER: owner} if owner else {}
+    tags = {key: text for key, text in ((OWNER, owner), (NOTE, note)) if text is not None}
     if remembered.exists():
         run_id = str(json.loads(remembered.read_bytes())["run_id"])
         if tracker.reopen(run_id):
