@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -83,17 +84,23 @@ def demo(
     from resources.demo.generate import write_days
     from resources.lake import write_json
 
-    folder, shop = Deployment.from_env().landing_of("demo"), {"seed": seed, "scale": scale}
-    marker = folder / _SEED_FILE  # written last: what it names is all there
-    if marker.exists() and json.loads(marker.read_text()) == shop:
-        out.print(f"landed: the demo's days are in {folder} already", soft_wrap=True)
-        return
-    marker.unlink(missing_ok=True)
-    with out.status("writing the demo's days"):
-        started = time.monotonic()
-        written = write_days(folder, seed=seed, scale=scale)
-        write_json(marker, shop)
-    out.print(f"landed: {len(written)} files in {folder}, {time.monotonic() - started:.1f} s", soft_wrap=True)
+    with _told():
+        folder, shop = Deployment.from_env().landing_of("demo"), {"seed": seed, "scale": scale}
+        marker = folder / _SEED_FILE
+        if not marker.exists() and folder.is_dir() and any(folder.iterdir()):
+            raise ConfigError(
+                f"{folder} holds files that are not the demo's: they would be mixed. Name another with LANDING_DEMO."
+            )
+        if marker.exists() and json.loads(marker.read_text()) == {**shop, "whole": True}:
+            out.print(f"landed: the demo's days are in {folder} already", soft_wrap=True)
+            return
+        folder.mkdir(parents=True, exist_ok=True)
+        write_json(marker, {**shop, "whole": False})
+        with out.status("writing the demo's days"):
+            started = time.monotonic()
+            written = write_days(folder, seed=seed, scale=scale)
+        write_json(marker, {**shop, "whole": True})
+        out.print(f"landed: {len(written)} files in {folder}, {time.monotonic() - started:.1f} s", soft_wrap=True)
 
 
 @app.command()
@@ -110,6 +117,9 @@ def run(
             if not landing.is_dir():
                 raise ConfigError(f"--landing must be a folder, got {landing}: nothing could land there.")
             remember_landing(name, landing)
+            os.environ[f"LANDING_{name.upper()}"] = str(
+                landing.resolve()
+            )  # what was just said beats what was set before
         deployment = Deployment.from_env()
         deployment.prepare()
         state = _state(deployment, name)
@@ -119,43 +129,108 @@ def run(
                 f"they are: slicewise run {name} --landing FOLDER."
             )
         first, last = _span(days) if days else (state.grid[0], state.grid[-1])
-        worked = _work(deployment, state, first=first, last=last, judge=judge, rebuild=rebuild)
-        if not worked:
+        _end_orphaned_runs()
+        worked, failures = _work(deployment, state, first=first, last=last, judge=judge, rebuild=rebuild)
+        if not worked and not failures:
             out.print(
                 f"[green]{name}: everything from {first} to {last} is done and up to date; nothing to do.[/]",
                 soft_wrap=True,
             )
         _summary(deployment, _state(deployment, name), first=first, last=last)
+        if failures:
+            raise DataError("\n".join(failures))
 
 
-def _work(deployment: Deployment, state: State, *, first: date, last: date, judge: int, rebuild: bool) -> bool:
-    """Runs the jobs whose work is not done, in this process; whether there was any."""
-    chosen = [day for day in state.grid if first <= day <= last]
-    todo = [day for day in chosen if rebuild or state.work(day, history_above=0.0)]
-    name, worked = state.dataset.name, False
-    if todo:
-        _execute(deployment, f"{name}_data", todo[0], todo[-1], rebuild=rebuild)
-        state, worked = _state(deployment, name), True
-    judgeable = [day for day in chosen if state.unjudgeable(day) is None][-judge:] if judge else []
-    for day in judgeable:
-        if rebuild or any(state.ledger.get(asset, day) is None for asset in ("model", "evaluation", "champion")):
-            _execute(deployment, f"{name}_judgement", day, day, rebuild=rebuild)
-            worked = True
-    if not judgeable and judge and chosen:
-        out.print(f"[yellow]no day can be judged yet: {state.unjudgeable(chosen[-1])}[/]", soft_wrap=True)
-    return worked
-
-
-def _execute(deployment: Deployment, job: str, first: date, last: date, *, rebuild: bool) -> None:
+def _end_orphaned_runs() -> None:
     import dagster as dg
 
-    from assets.partitions import RANGE_END, RANGE_START, REBUILD
+    from sensors.defs import end_orphaned_runs
+
+    with dg.DagsterInstance.get() as instance:
+        end_orphaned_runs(instance)
+
+
+def _work(
+    deployment: Deployment, state: State, *, first: date, last: date, judge: int, rebuild: bool
+) -> tuple[bool, list[str]]:
+    """Runs the jobs whose work is not done, in this process; whether there was any, and what failed.
+
+    A day that cannot be built (still open, or refused) does not hold up the days that can. A model stays as it was
+    trained although its data changed since: only `rebuild` trains again.
+    """
+    from resources.contract.manifest import DATA_ASSETS, JUDGEMENT_ASSETS
+    from sensors.decisions import blocks_of
+
+    name = state.dataset.name
+    chosen = [day for day in state.grid if first <= day <= last]
+    if not chosen:
+        raise DataError(
+            f"{name} has no day between {first} and {last}: its days are {state.grid[0]} to {state.grid[-1]}."
+        )
+    hindered, failures, worked = _hindered(state, chosen), [], False
+    while todo := [d for d in chosen if d not in hindered and (rebuild or state.work(d, history_above=0.0))]:
+        blocks = blocks_of(todo, at_most=len(todo))
+        failed = [why for days in blocks if (why := _execute(deployment, state, DATA_ASSETS, days, rebuild=rebuild))]
+        state, worked, before = _state(deployment, name), True, len(hindered)
+        hindered |= _hindered(state, chosen)
+        if not failed or len(hindered) == before:
+            failures += failed
+            break
+    judgeable = [day for day in chosen if state.unjudgeable(day) is None][-judge:] if judge else []
+    for day in judgeable:
+        state = _state(deployment, name)
+        trained = state.ledger.get("model", day) is not None and not rebuild
+        if not trained or any(_undone(state, asset, day) for asset in JUDGEMENT_ASSETS[1:]):
+            needed = JUDGEMENT_ASSETS[1:] if trained else JUDGEMENT_ASSETS
+            failures += [why] if (why := _execute(deployment, state, needed, [day], rebuild=rebuild)) else []
+            worked = True
+    if not judgeable and judge:
+        out.print(f"[yellow]no day can be judged yet: {state.unjudgeable(chosen[-1])}[/]", soft_wrap=True)
+    for day, reason in hindered.items():
+        if state.of("deliveries", day).hindered:
+            out.print(f"[yellow]{day} is not built yet: it waits for {reason}[/]", soft_wrap=True)
+        else:
+            failures.append(f"{day} is left out: {reason}")
+    return worked, failures
+
+
+def _undone(state: State, asset: str, day: date) -> bool:
+    return state.ledger.get(asset, day) is None or state.of(asset, day).stale is not None
+
+
+def _hindered(state: State, days: list[date]) -> dict[date, str]:
+    """Days that nothing done here can build, and why."""
+    found = {}
+    for day in days:
+        work = state.work(day, history_above=0.0)
+        if work and work[0].hindered and (work[0].asset == "deliveries" or work[0].plan.blocked):
+            found[day] = work[0].hindered
+    return found
+
+
+def _blocks(days: list[date]) -> list[list[date]]:
+    from sensors.decisions import blocks_of
+
+    return blocks_of(days, at_most=len(days))
+
+
+def _execute(
+    deployment: Deployment, state: State, assets: tuple[str, ...], days: list[date], *, rebuild: bool
+) -> str | None:
+    """Why the run of some assets over neighbouring days failed, or None."""
+    import dagster as dg
+
+    from assets.partitions import PROCESS, RANGE_END, RANGE_START, REBUILD
     from definitions import build_definitions
     from resources.console import Bars
+    from resources.contract.manifest import DATA_ASSETS
+    from resources.launcher.process import process_name
 
-    tags = {RANGE_START: first.isoformat(), RANGE_END: last.isoformat()} if first != last else {}
-    if rebuild:
-        tags[REBUILD] = "true"
+    job = f"{state.dataset.name}_{'data' if assets == DATA_ASSETS else 'judgement'}"
+    first, last = days[0], days[-1]
+    tags = {PROCESS: process_name(), REBUILD: str(rebuild).lower()}
+    if first != last:
+        tags |= {RANGE_START: first.isoformat(), RANGE_END: last.isoformat()}
     with Bars(err) as bars, dg.DagsterInstance.get() as instance:
         result = (
             build_definitions(deployment, bars)
@@ -163,13 +238,13 @@ def _execute(deployment: Deployment, job: str, first: date, last: date, *, rebui
             .execute_in_process(
                 instance=instance,
                 partition_key=first.isoformat() if first == last else None,
+                asset_selection=[dg.AssetKey([state.dataset.name, asset]) for asset in assets],
                 tags=tags,
                 raise_on_error=False,
                 run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
             )
         )
-    if not result.success:
-        raise DataError(f"{job} {first}..{last} failed.\n{_reasons(result)}")
+    return None if result.success else f"{job} {first}..{last} failed.\n{_reasons(result)}"
 
 
 def _reasons(result: dg.ExecuteInProcessResult) -> str:

@@ -21,6 +21,7 @@ from resources.lake import Materialized
 RANGE_START = "dagster/asset_partition_range_start"
 RANGE_END = "dagster/asset_partition_range_end"
 REBUILD = "slicewise/rebuild"
+PROCESS = "slicewise/process"  # of a run that executes in the process that started it
 
 # chunks of a backfill run side by side: a chunk may meet days that another one is still building
 RETRIES = dg.RetryPolicy(max_retries=4, delay=5, backoff=dg.Backoff.EXPONENTIAL)

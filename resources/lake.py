@@ -270,8 +270,9 @@ class Lake:
         return amended
 
     def sweep(self, dataset: str, *, older_than_s: float, pins: Collection[tuple[str, date, str]] = frozenset()) -> int:
-        """Removes attempt folders that no published manifest names and that are older than `older_than_s`; their number.
+        """Removes attempt folders that nothing has named for `older_than_s`; their number.
 
+        An attempt counts from when it was written, or, if that is later, from when another one took its place.
         `pins` are attempts (asset, day, attempt) that something else still reads: `assets.evaluation.judge.pins`.
         """
         removed, deadline = 0, time.time() - older_than_s
@@ -279,6 +280,8 @@ class Lake:
             for day_folder in sorted((self.root / dataset / asset).glob("day=*")):
                 day = date.fromisoformat(day_folder.name.removeprefix("day="))
                 manifest = self.read(dataset, asset, day)
+                if manifest and self.pointer_path(dataset, asset, day).stat().st_mtime >= deadline:
+                    continue  # somebody may still read what was current until a moment ago
                 kept = {attempt for name, on, attempt in pins if (name, on) == (asset, day)}
                 if manifest:
                     kept |= {entry.path.split("/")[0] for entry in manifest.files} | {manifest.attempt}

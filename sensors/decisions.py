@@ -44,7 +44,7 @@ class Decision:
 
 def new_data(state: State, attempts: Attempts) -> Decision:
     """Days whose landed files are not what `deliveries` was made from, and closed days that nothing was delivered on."""
-    days = {day: _key(state, work) for day in state.grid if (work := _deliveries(state, day)) and not work.plan.missing}
+    days = {day: _key(state, work) for day in state.grid if (work := _deliveries(state, day)) and not work.hindered}
     return _requests("data", days, "landed files are not delivered yet", attempts)
 
 
@@ -64,9 +64,8 @@ def stale_days(state: State, attempts: Attempts) -> Decision:
             for w in state.work(day, history_above=state.dataset.days.rebuild_history_above)
             if w.asset != "deliveries"
         ]
-        hindered = [reason for w in work[:1] for reason in (*w.plan.missing, *w.plan.blocked)]
-        if hindered:
-            waiting.append(f"{work[0].asset} {day} waits for {hindered[0]}")
+        if work and work[0].hindered:
+            waiting.append(f"{work[0].asset} {day} waits for {work[0].hindered}")
         elif work:
             days[day] = "/".join(_key(state, w) for w in work)
             reasons.append(f"{work[0].asset} {day}: {work[0].stale.reason if work[0].stale else work[0].state}")
@@ -75,14 +74,12 @@ def stale_days(state: State, attempts: Attempts) -> Decision:
 
 
 def judged_days(state: State, attempts: Attempts) -> Decision:
-    """The next day that can be judged and is later than every judged one, once nothing of its data is still moving."""
-    if any(_deliveries(state, day) for day in state.grid) or stale_days(state, lambda _: 0).requests:
-        return Decision(waiting=("data is still being built: judged when it stands",))
+    """The next day that can be judged and is later than every judged one, once nothing that it reads is still moving."""
     if not state.grid:
         return Decision(waiting=("nothing has landed yet",))
     judged = state.ledger.days("champion")
     after = [day for day in state.grid if not judged or day > judged[-1]]
-    waiting = {day: reason for day in after if (reason := state.unjudgeable(day)) is not None}
+    waiting = {day: reason for day in after if (reason := state.unjudgeable(day) or state.moving(day)) is not None}
     ready = [day for day in after if day not in waiting]
     if not ready:
         return Decision(waiting=(f"{after[0]}: {waiting[after[0]]}",) if after else ("every day is judged",))
@@ -108,7 +105,7 @@ def _key(state: State, work: DayState) -> str:
 def _requests(job: Literal["data", "judgement"], days: dict[date, str], reason: str, attempts: Attempts) -> Decision:
     """One request per block of neighbouring days."""
     requests, waiting = [], []
-    for block in _blocks(sorted(days)):
+    for block in blocks_of(sorted(days), at_most=MAX_DAYS_PER_REQUEST):
         first, last = block[0], block[-1]
         key = f"{job}:{first}:{last}:{digest_of_json([days[day] for day in block])[:16]}"
         tried = attempts(key)
@@ -116,7 +113,9 @@ def _requests(job: Literal["data", "judgement"], days: dict[date, str], reason: 
         if tried is None:
             waiting.append(f"{span}: a run is in flight")
         elif tried >= MAX_ATTEMPTS:
-            waiting.append(f"{span}: given up after {tried} failed runs; mend the cause and start it by hand")
+            waiting.append(
+                f"{span}: given up after {tried} failed runs or a cancelled one; mend the cause and start it by hand"
+            )
         else:
             run_key = f"{key}:a{tried}"
             requests.append(
@@ -125,10 +124,11 @@ def _requests(job: Literal["data", "judgement"], days: dict[date, str], reason: 
     return Decision(requests=tuple(requests), waiting=tuple(waiting))
 
 
-def _blocks(days: list[date]) -> list[list[date]]:
+def blocks_of(days: list[date], *, at_most: int) -> list[list[date]]:
+    """Runs of neighbouring days, none longer than `at_most`."""
     blocks: list[list[date]] = []
     for day in days:
-        if blocks and day - blocks[-1][-1] == timedelta(days=1) and len(blocks[-1]) < MAX_DAYS_PER_REQUEST:
+        if blocks and day - blocks[-1][-1] == timedelta(days=1) and len(blocks[-1]) < at_most:
             blocks[-1].append(day)
         else:
             blocks.append([day])

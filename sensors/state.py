@@ -34,10 +34,15 @@ class DayState:
     stale: Staleness | None
     plan: Plan
 
+    @property
+    def hindered(self) -> str | None:
+        """What must come or be mended before this day can be built, or None."""
+        return next(iter((*self.plan.missing, *self.plan.blocked)), None)
+
 
 @dataclass(frozen=True)
 class State:
-    """A dataset at one moment. Plans are made on demand and kept."""
+    """A dataset at one moment. Plans are made on demand."""
 
     dataset: Dataset
     landing: Landing
@@ -92,15 +97,20 @@ class State:
 
     def unjudgeable(self, day: date) -> str | None:
         """Why a day cannot be judged yet, or None."""
+        reason = window.judgeable(self.dataset, self.ledger, day, closed=self.closed)
         labels_of_day = self.ledger.get("labels", day)
-        if labels_of_day is None:
-            return f"labels {day} are not built"
-        if not self.mature(labels_of_day):
-            return f"labels {day} are not mature before {labels_of_day.facts['horizon_last']} is built and closed"
-        if not labels_of_day.counts.get("examples"):
+        if reason is None and labels_of_day is not None and not labels_of_day.counts.get("examples"):
             return f"{day} has no examples"
-        plan = self.plan("model", day)
-        return "; ".join((*plan.missing, *plan.blocked)) or None
+        return reason
+
+    def moving(self, day: date) -> str | None:
+        """What is still to be built of the data that judging a day would read, or None."""
+        first, _ = window.window_of(self.dataset, day)
+        for other in days_between(max(first, self.dataset.days.first), day):
+            work = self.work(other, history_above=self.dataset.days.rebuild_history_above)
+            if work and not work[0].hindered:
+                return f"{work[0].asset} {other} {work[0].stale.reason if work[0].stale else work[0].state}"
+        return None
 
     def work(self, day: date, *, history_above: float) -> list[DayState]:
         """The data assets of a day that are missing or stale; a change of history counts above this weight."""

@@ -36,6 +36,11 @@ class Chunk:
     broken: tuple[Broken, ...] = ()
     undeclared: frozenset[str] = frozenset()
 
+    @property
+    def num_rows(self) -> int:
+        """All rows that were read, whether they could be split or not."""
+        return self.columns.num_rows + len(self.broken)
+
     def first(self, rows: int) -> Chunk:
         """The first rows, with the broken ones that stand before the next."""
         until = self.lines[rows] if rows < len(self.lines) else math.inf

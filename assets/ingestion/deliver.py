@@ -8,7 +8,7 @@ a second name adds nothing.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
@@ -26,6 +26,7 @@ from resources.lake import Lake, Materialized, Outcome, Piece
 
 LOGIC_VERSION = 1
 CHECKS = {
+    "conservation": (True, "Rows read from the files are the good rows and those in quarantine, as they were written."),
     "bad_row_share": (True, "Rows that do not fit the contract, as a share of those delivered."),
     "time_bounds": (False, "Rows of days that this delivery cannot hold, as a share of those delivered."),
 }
@@ -108,8 +109,10 @@ def build(
                 assert current is not None
                 kept += [entry for entry in current.files if entry.name.startswith(f"{key_of(file.name)}/")]
                 continue
-            span = landing.index[file.name].span(dataset, day) if landing.index else Span.of_delivery(dataset, day)
-            made, fact = write_pieces(dataset, file.file, folder, span=span)
+            index = landing.index[file.name] if landing.index else None
+            span = index.span(dataset, day) if index else Span.of_delivery(dataset, day)
+            rows = index.days[day] if index else None
+            made, fact = write_pieces(dataset, file.file, folder, span=span, num_indexed=rows)
             pieces += made
             facts[file.name] |= fact
             lake.step("deliveries:file")
@@ -200,10 +203,24 @@ def _outcome(dataset: Dataset, pieces: list[Piece], kept: list[FileEntry], facts
         },
         quarantined=quarantined,
         checks=(
+            _conservation([*pieces, *kept], rows=rows),
             _share("bad_row_share", bad, rows, quarantined, limit=dataset.bad_rows.at_most),
             _share("time_bounds", rows_of(quarantined, OUT_OF_DAYS), rows, quarantined, limit=dataset.bad_rows.at_most),
         ),
         facts=facts,
+    )
+
+
+def _conservation(files: Sequence[Piece | FileEntry], *, rows: int) -> Check:
+    good = sum(file.rows for file in files if file.event_day is not None)
+    quarantined = sum(file.rows for file in files if file.event_day is None)
+    return Check(
+        name="conservation",
+        passed=rows == good + quarantined,
+        blocking=CHECKS["conservation"][0],
+        message=f"{rows:,} rows read, {good:,} good, {quarantined:,} in quarantine",
+        value=rows - good - quarantined,
+        limit=0,
     )
 
 

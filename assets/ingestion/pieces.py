@@ -62,8 +62,13 @@ class PieceWriter:
         )
 
 
-def write_pieces(dataset: Dataset, file: LandedFile, folder: Path, *, span: Span) -> tuple[list[Piece], dict[str, Any]]:
+def write_pieces(
+    dataset: Dataset, file: LandedFile, folder: Path, *, span: Span, num_indexed: int | None = None
+) -> tuple[list[Piece], dict[str, Any]]:
     """The pieces of one landed file, now in `folder`, and what is to be remembered of it.
+
+    Its `rows` are counted where they are read, not where they are sorted out, so that a row that is lost between is missed.
+    Of an export, `num_indexed` of them belong to the day, as its index counted them.
 
     Raises DataError where the file is refused as a whole, TransientError where it changed in the meantime.
     """
@@ -71,7 +76,7 @@ def write_pieces(dataset: Dataset, file: LandedFile, folder: Path, *, span: Span
     writers: dict[date | None, PieceWriter] = {}
     reasons: Counter[str] = Counter()
     undeclared: set[str] = set()
-    good = ambiguous = 0
+    num_read = good = ambiguous = 0
     for chunk in read(dataset, file):
         sifted = sift(dataset, chunk, file=file.name, span=span)
         quarantine = {None: sifted.quarantine} if sifted.quarantine.num_rows else {}
@@ -81,10 +86,11 @@ def write_pieces(dataset: Dataset, file: LandedFile, folder: Path, *, span: Span
             writers[event_day].add(table)
         reasons.update(sifted.quarantine["reason"].to_pylist())
         undeclared |= chunk.undeclared
+        num_read += chunk.num_rows
         good += sifted.num_good
         ambiguous += sifted.ambiguous
     require_unchanged(file)
-    rows = good + reasons.total()
+    rows = num_read if num_indexed is None else num_indexed
     log.info(
         f"read {file.name}: {rows:,} rows, {good:,} good, {reasons.total():,} quarantined, {time.monotonic() - started:.2f} s"
     )

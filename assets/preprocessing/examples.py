@@ -7,6 +7,7 @@ number among the rows that share both, in canonical order: that tells all rows a
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
@@ -17,6 +18,10 @@ from assets.sharding.expressions import holds
 from resources.contract.buckets import hash64, hash64_text
 from resources.contract.dataset import Dataset
 from resources.contract.digest import digest_of_hashes, splitmix64
+from resources.contract.manifest import Check, Plan
+from resources.lake import Piece
+
+CONSERVATION = (True, "All events of the shards are read, and each bucket holds one row per example among them.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +50,27 @@ def examples_of(dataset: Dataset, shard: pa.Table, day: date) -> Examples:
         users=users[order],
         times_us=times_us[order],
         digest=digest_of_hashes(np.stack([numbered, splitmix64(numbered)])),
+    )
+
+
+def conservation(wanted: Plan, pieces: Sequence[Piece], *, num_read: int, examples: Mapping[str, int]) -> Check:
+    """Whether all events that the day's shards promise were read, and every example among them has its one row.
+
+    Args:
+        num_read: events read from the shards.
+        examples: how many of them are examples, by the name of the file that their rows belong into.
+    """
+    promised = sum(parent.rows for parent in wanted.parents if (parent.asset, parent.role) == ("shards", "own"))
+    rows = {piece.name: piece.rows for piece in pieces if piece.bucket is not None}
+    differing = [name for name in examples.keys() | rows.keys() if examples.get(name) != rows.get(name)]
+    return Check(
+        name="conservation",
+        passed=num_read == promised and not differing,
+        blocking=CONSERVATION[0],
+        message=f"{num_read:,} of {promised:,} events read, {sum(examples.values()):,} examples among them, "
+        f"{sum(rows.values()):,} rows" + (f"; they differ in {', '.join(sorted(differing))}" if differing else ""),
+        value=abs(promised - num_read) + len(differing),
+        limit=0,
     )
 
 

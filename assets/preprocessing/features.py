@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from assets.preprocessing import rollups
-from assets.preprocessing.examples import examples_of
+from assets.preprocessing.examples import CONSERVATION, conservation, examples_of
 from assets.preprocessing.history import Lookback
 from assets.preprocessing.layout import Layout
 from assets.preprocessing.records import records_of, refuse
@@ -28,7 +28,10 @@ from resources.contract.manifest import Check, Ledger, Plan, contract_digest
 from resources.lake import Lake, Materialized, Outcome, Piece
 
 LOGIC_VERSION = 1
-CHECKS = {"missing_share": (False, "Share of missing values in the emptiest of the contract's numbers.")}
+CHECKS = {
+    "conservation": CONSERVATION,
+    "missing_share": (False, "Share of missing values in the emptiest of the contract's numbers."),
+}
 NOTABLE_MISSING_SHARE = 0.5
 DISTINCT = "distinct.npy"
 
@@ -82,6 +85,7 @@ def _written(folder: Path, *, dataset: Dataset, lake: Lake, ledger: Ledger, want
     day, layout, lookback = wanted.day, Layout.of(dataset), Lookback.of(dataset)
     pieces: list[Piece] = []
     digests: list[tuple[str, str]] = []
+    expected: dict[str, int] = {}
     summary, faults = _Summary(layout), Counter[str]()
     items = _past_tables(lake, ledger, wanted, rollups.ITEMS, days=lookback.items)
     rows_in = 0
@@ -106,6 +110,7 @@ def _written(folder: Path, *, dataset: Dataset, lake: Lake, ledger: Ledger, want
         np.save(folder / piece.name, records)
         pieces.append(piece)
         digests.append((piece.name, examples.digest))
+        expected[piece.name] = len(examples.rows)
         lake.step("features:bucket")
     refuse(faults, where=f"{dataset.name}/features {day}")
     rows = sum(piece.rows for piece in pieces)
@@ -119,7 +124,10 @@ def _written(folder: Path, *, dataset: Dataset, lake: Lake, ledger: Ledger, want
         rows_in=rows_in,
         rows_out=rows,
         counts={"examples": rows},
-        checks=(_missing_share(moments, dataset=dataset, rows=rows),),
+        checks=(
+            conservation(wanted, pieces, num_read=rows_in, examples=expected),
+            _missing_share(moments, dataset=dataset, rows=rows),
+        ),
         facts={
             "layout": layout.as_json(),
             "moments": {name: [m.n, m.mean, m.m2] for name, m in moments.items()},

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from assets.preprocessing.examples import examples_of
+from assets.preprocessing.examples import CONSERVATION, conservation, examples_of
 from assets.sharding import cut
 from assets.sharding.expressions import evaluate
 from assets.sharding.groups import groups_of
@@ -28,7 +28,7 @@ from resources.contract.manifest import Check, Ledger, Plan, contract_digest
 from resources.lake import Lake, Materialized, Outcome, Piece
 
 LOGIC_VERSION = 1
-CHECKS = {"label_share": (False, "There are examples of both kinds.")}
+CHECKS = {"conservation": CONSERVATION, "label_share": (False, "There are examples of both kinds.")}
 
 
 def present(dataset: Dataset) -> tuple[str, int]:
@@ -77,6 +77,7 @@ def build(dataset: Dataset, lake: Lake, day: date, *, rebuild: bool = False) -> 
 def _written(folder: Path, *, dataset: Dataset, lake: Lake, ledger: Ledger, wanted: Plan) -> Outcome:
     pieces: list[Piece] = []
     digests: list[tuple[str, str]] = []
+    expected: dict[str, int] = {}
     faults: Counter[str] = Counter()
     rows_in = positives = 0
     for bucket, shard in own_buckets(lake, ledger, wanted):
@@ -100,6 +101,7 @@ def _written(folder: Path, *, dataset: Dataset, lake: Lake, ledger: Ledger, want
         np.save(folder / piece.name, labels)
         pieces.append(piece)
         digests.append((piece.name, examples.digest))
+        expected[piece.name] = len(examples.rows)
         lake.step("labels:bucket")
     _refuse(faults, where=f"{dataset.name}/labels {wanted.day}")
     rows = sum(piece.rows for piece in pieces)
@@ -110,7 +112,10 @@ def _written(folder: Path, *, dataset: Dataset, lake: Lake, ledger: Ledger, want
         rows_in=rows_in,
         rows_out=rows,
         counts={"examples": rows, "positives": positives},
-        checks=(_label_share(rows, positives),),
+        checks=(
+            conservation(wanted, pieces, num_read=rows_in, examples=expected),
+            _label_share(rows, positives),
+        ),
         facts={
             "complete": seen == set(ahead),
             "horizon_last": max([wanted.day, *ahead]).isoformat(),

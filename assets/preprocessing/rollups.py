@@ -75,12 +75,15 @@ def build(dataset: Dataset, lake: Lake, day: date, *, rebuild: bool = False) -> 
 
     def write(folder: Path) -> Outcome:
         columns = [dataset.user.column, "event_time", "event", *([dataset.item.column] if dataset.item else [])]
-        return _rolled_up(dataset, own_buckets(lake, ledger, wanted, columns=columns), lake=lake, folder=folder)
+        buckets = own_buckets(lake, ledger, wanted, columns=columns)
+        return _rolled_up(dataset, buckets, lake=lake, folder=folder, promised=sum(p.rows for p in wanted.parents))
 
     return lake.materialize(wanted, write, dataset=dataset.name, rebuild=rebuild)
 
 
-def _rolled_up(dataset: Dataset, buckets: Iterator[tuple[int, pa.Table]], *, lake: Lake, folder: Path) -> Outcome:
+def _rolled_up(
+    dataset: Dataset, buckets: Iterator[tuple[int, pa.Table]], *, lake: Lake, folder: Path, promised: int
+) -> Outcome:
     num_kinds = len(kinds_of(dataset))
     pieces: list[Piece] = []
     items = [_Counts(keys=np.empty(0, np.uint64), events=np.empty((0, num_kinds), np.int64))]
@@ -114,10 +117,10 @@ def _rolled_up(dataset: Dataset, buckets: Iterator[tuple[int, pa.Table]], *, lak
         checks=(
             Check(
                 name="conservation",
-                passed=counted + without_user == rows,
+                passed=counted + without_user == rows == promised,
                 blocking=True,
-                message=f"{rows:,} events in, {counted:,} counted by user, {without_user:,} without a user",
-                value=rows - counted - without_user,
+                message=f"{rows:,} of {promised:,} events read, {counted:,} counted by user, {without_user:,} without a user",
+                value=promised - counted - without_user,
                 limit=0,
             ),
         ),

@@ -138,7 +138,8 @@ class Days(Strict):
     late: int = Field(default=7, ge=0, le=60)
     settle_hours: float = Field(default=6, ge=0)
     deadline_hours: float = Field(default=24, ge=0)
-    rebuild_history_above: float = Field(default=0.01, ge=0, le=1)
+    # of the rows of the history that a day's features look back on, those of changed days; one late day in 30 is less
+    rebuild_history_above: float = Field(default=0.05, ge=0, le=1)
 
     @model_validator(mode="after")
     def _in_order(self) -> Days:

@@ -104,7 +104,7 @@ def test_killed_at_a_random_moment(
     environment = {**os.environ, **shop.environment}
     command = [sys.executable, "-m", "slicewise", "run", "shop", "--judge", "1"]
     running = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    moment_s = random.Random(f"{os.getpid()} {attempt}").uniform(2, 30)
+    moment_s = random.Random(attempt).uniform(2, 30)
     deadline = time.monotonic() + moment_s
     while running.poll() is None and time.monotonic() < deadline:
         time.sleep(0.01)

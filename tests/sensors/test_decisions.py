@@ -100,6 +100,11 @@ class FakeState:
     def unjudgeable(self, on: date) -> str | None:
         return self.cannot.get(on.day)
 
+    def moving(self, on: date) -> str | None:
+        return next(
+            (f"{w.asset} {n}" for n in self.days if n <= on.day for w in self.work(day(n), history_above=0.01)), None
+        )
+
 
 def decide(rule: Any, state: FakeState, attempts: Any = lambda _: 0) -> Decision:
     return rule(cast(State, state), attempts)
@@ -190,7 +195,16 @@ def test_later_judgements_follow_in_order_and_never_go_back() -> None:
     assert decide(judged_days, FakeState(days=[1, 2], judged=[2])).waiting == ("every day is judged",)
 
 
-def test_nothing_is_judged_while_its_data_still_moves() -> None:
+def test_a_day_is_not_judged_while_what_it_reads_still_moves() -> None:
     state = FakeState(days=[1, 2, 3], judged=[1], stale={(2, "labels"): CONTENT})
     assert decide(judged_days, state).requests == ()
-    assert "still being built" in decide(judged_days, state).waiting[0]
+    assert "labels 2" in decide(judged_days, state).waiting[0]
+
+
+def test_a_later_day_that_moves_does_not_stop_the_judgement_of_an_earlier_one() -> None:
+    state = FakeState(days=[1, 2, 3], judged=[1], missing={3: set(DATA_ASSETS)}, cannot={3: "labels 2026-01-03"})
+    assert [r.first for r in decide(judged_days, state).requests] == [day(2)]
+
+
+def test_nothing_is_judged_where_nothing_landed() -> None:
+    assert decide(judged_days, FakeState(days=[])).waiting == ("nothing has landed yet",)

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from mini import Mini
+from playwright.sync_api import sync_playwright
 from servers import Servers, dagster_servers, parent_of, processes_of, wait_for
 
-from resources.contract.manifest import DATA_ASSETS
+from resources.contract.manifest import ASSETS, DATA_ASSETS
 
 WORKER = "assets.training.worker"
+CHROMIUM = [
+    *("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-quic"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +81,18 @@ def test_a_training_that_ends_early_leaves_no_process(servers: Servers, shop: Mi
         wait_for("the run to be CANCELED", lambda: servers.status(run_id) == "CANCELED", timeout_s=120)
     else:
         wait_for("the run to be FAILURE", lambda: servers.status(run_id) == "FAILURE", timeout_s=240, every_s=2)
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="Chromium is not on this machine")
+def test_the_page_shows_the_graph_of_the_shop(servers: Servers, shop: Mini) -> None:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=CHROMIUM)
+        page = browser.new_page(viewport={"width": 1400, "height": 900})
+        page.goto(f"{servers.url}/asset-groups", wait_until="domcontentloaded")
+        for asset in ASSETS:
+            page.get_by_text(asset, exact=True).first.wait_for(timeout=60_000)
+        browser.close()
 
 
 def step_process(home: Path) -> int:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from assets.ingestion import deliver, pieces
 from assets.ingestion.pieces import key_of
+from assets.ingestion.sifting import Sifted, sift
 from resources.contract.digest import combined, table_digest
 from resources.contract.errors import DataError, TransientError
 from resources.contract.manifest import Ledger, Manifest, content_digest
@@ -287,6 +289,40 @@ def test_too_many_bad_rows_block_the_day(room: Room, bad: int, at_most: float, b
     check = next(check for check in manifest.checks if check.name == "bad_row_share")
     assert (check.value, check.limit, check.blocking) == (bad / 100, at_most, True)
     assert set(deliver.CHECKS) == {check.name for check in manifest.checks}
+
+
+@pytest.mark.parametrize("files", ["{day}*", "export*"])
+@pytest.mark.parametrize("lost", ["good", "quarantine"])
+def test_a_row_that_is_read_and_then_lost_blocks_the_day(
+    room: Room, monkeypatch: pytest.MonkeyPatch, files: str, lost: str
+) -> None:
+    dataset = room.dataset(files=files)
+    name = "2025-03-03.csv" if "day" in files else "export.csv"
+    room.land(name, HEAD + row(1) + row(2) + row(3, "late" if "day" in files else "good") + row(4, "priceless"))
+    sound = room.build(dataset, D3).manifest
+    assert (sound.checks[0].name, sound.checks[0].passed, sound.checks[0].blocking) == ("conservation", True, True)
+    assert sound.checks[0].message == "4 rows read, 3 good, 1 in quarantine"
+
+    def losing(*arguments: Any, **options: Any) -> Sifted:
+        found = sift(*arguments, **options)
+        if lost == "good":
+            return replace(found, good={day: table.slice(1) for day, table in found.good.items()})
+        return replace(found, quarantine=found.quarantine.slice(1))
+
+    monkeypatch.setattr(pieces, "sift", losing)
+    blocked = room.build(dataset, D3, rebuild=True).manifest.blocked_by
+    assert blocked is not None and blocked.startswith("conservation: 4 rows read, ")
+
+
+def test_rows_of_files_that_are_not_read_again_are_conserved_too(room: Room) -> None:
+    dataset = room.dataset()
+    room.land("2025-03-03_a.csv", HEAD + row(1) + row(2, "never"))
+    room.build(dataset, D3)
+    room.land("2025-03-03_b.csv", HEAD + row(3))
+    (room.landing / "2025-03-03_a.csv").unlink()
+    manifest = room.build(dataset, D3).manifest
+    assert manifest.checks[0].message == "3 rows read, 2 good, 1 in quarantine"
+    assert manifest.blocked_by is None
 
 
 def test_rows_that_are_only_too_late_are_counted_apart_and_do_not_block(room: Room) -> None:

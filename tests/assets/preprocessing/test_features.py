@@ -3,14 +3,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import date, timedelta
 from decimal import Decimal
+from itertools import islice
 from typing import Any
 
 import numpy as np
 import pytest
 
-from assets.preprocessing import features, rollups
+from assets.preprocessing import features, labels, rollups
 from assets.preprocessing.layout import Layout
 from assets.preprocessing.statistics import Moments, distinct_estimate
+from assets.sharding.inputs import own_buckets
 from resources.contract.buckets import hash64_text, mix32, salt_of
 from resources.contract.dataset import Dataset
 from resources.contract.errors import DataError, TransientError
@@ -206,10 +208,39 @@ def test_missing_numbers_are_reported_without_blocking(shop: Fixture, built: Fix
         {"event_time": f"{FIRST}T01:00Z", "user": f"u{i}", "price": 1, "amount": 1 if i else None} for i in range(4)
     ]
     built(dataset, {FIRST: found, SECOND: [{"event_time": f"{SECOND}T01:00Z", "user": "u"}]}, upto="features")
-    (first,), (second,) = manifest("features", FIRST).checks, manifest("features", SECOND).checks
+    (_, first), (_, second) = manifest("features", FIRST).checks, manifest("features", SECOND).checks
     assert (first.name, first.value, first.passed) == ("missing_share", 0.25, True)
     assert (second.value, second.passed, second.blocking) == (1.0, False, False)
-    assert set(features.CHECKS) == {"missing_share"}
+    assert list(features.CHECKS) == ["conservation", "missing_share"]
+
+
+def test_an_example_that_gets_no_record_blocks_the_day(
+    lake: Lake, shop: Fixture, built: Fixture, manifest: Fixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = shop(examples="event = 'buy'")
+    kinds = ["buy", "look", "buy"]
+    found = [{"event_time": f"{FIRST}T01:00Z", "user": f"u{i}", "kind": kind} for i, kind in enumerate(kinds)]
+    built(dataset, {FIRST: found}, upto="features")
+    sound = manifest("features", FIRST).checks[0]
+    assert (sound.name, sound.passed, sound.blocking) == ("conservation", True, True)
+    assert sound.message == "3 of 3 events read, 2 examples among them, 2 rows"
+    whole = features.records_of
+    monkeypatch.setattr(features, "records_of", lambda *a, **k: whole(*a, **k)[1:])
+    blocked = features.build(dataset, lake, FIRST, rebuild=True).manifest.blocked_by
+    assert blocked is not None and blocked.startswith("conservation: 3 of 3 events read, 2 examples among them, 0 rows")
+
+
+def test_a_bucket_of_events_that_is_not_read_blocks_features_labels_and_rollups(
+    lake: Lake, shop: Fixture, built: Fixture, week: Fixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = shop(examples="true")
+    built(dataset, week(dataset, num_days=1, num_rows=100, seed=5))
+    for room in (features, labels, rollups):
+        made = room.build(dataset, lake, FIRST, rebuild=True).manifest
+        assert made.blocked_by is None and made.rows_in
+        monkeypatch.setattr(room, "own_buckets", lambda *a, **k: islice(own_buckets(*a, **k), 1, None))
+        blocked = room.build(dataset, lake, FIRST, rebuild=True).manifest.blocked_by
+        assert blocked is not None and f"of {made.rows_in} events read" in blocked
 
 
 def test_an_empty_day_has_no_features_and_is_built(shop: Fixture, built: Fixture, manifest: Fixture) -> None:

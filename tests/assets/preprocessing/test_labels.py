@@ -237,10 +237,22 @@ def test_a_day_of_one_kind_of_label_is_reported_without_blocking(
     dataset = shop(label={"where": "gift"})
     rows = [{"event_time": f"{FIRST}T10:00Z", "user": f"u{i}", "gift": True} for i in range(3)]
     built(dataset, {FIRST: rows, SECOND: []})
-    (check,), (empty,) = manifest("labels", FIRST).checks, manifest("labels", SECOND).checks
+    (_, check), (_, empty) = manifest("labels", FIRST).checks, manifest("labels", SECOND).checks
     assert (check.name, check.passed, check.blocking, check.value) == ("label_share", False, False, 1.0)
     assert empty.passed
-    assert set(labels.CHECKS) == {"label_share"}
+    assert list(labels.CHECKS) == ["conservation", "label_share"]
+
+
+def test_an_example_that_gets_no_label_blocks_the_day(
+    lake: Lake, shop: Fixture, built: Fixture, manifest: Fixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = shop(label={"where": "gift"}, cut={"buckets": 1})
+    built(dataset, {FIRST: [{"event_time": f"{FIRST}T10:00Z", "user": f"u{i}", "gift": i > 0} for i in range(3)]})
+    sound = manifest("labels", FIRST).checks[0]
+    assert (sound.name, sound.passed, sound.blocking) == ("conservation", True, True)
+    monkeypatch.setattr(labels, "row_labels", lambda *_: np.array([True, False]))
+    blocked = labels.build(dataset, lake, FIRST, rebuild=True).manifest.blocked_by
+    assert blocked == ("conservation: 3 of 3 events read, 3 examples among them, 2 rows; they differ in bucket=000.npy")
 
 
 def test_shards_are_required_and_days_ahead_are_not(lake: Lake, shop: Fixture, built: Fixture) -> None:
