@@ -113,7 +113,8 @@ def walk_days(
             advance(asset, day, index + 1, len(keys))
         manifests.append(made.manifest)
         context.log.info(f"{asset} {day}: {'built' if made.built else 'unchanged'}, {made.manifest.rows_out:,} rows")
-        context.add_asset_metadata({**metadata_of(made.manifest), **describe(made.manifest)}, partition_key=key)
+        shown = metadata_of(made.manifest)
+        context.add_asset_metadata({"verdict": shown["verdict"], **describe(made.manifest), **shown}, partition_key=key)
     if failures:
         # a transient one first: after its retry the others are reported again
         day, error = min(failures, key=lambda failure: not isinstance(failure[1], TransientError))

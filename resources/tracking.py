@@ -64,7 +64,7 @@ class Package:
     """A model as MLflow keeps and serves it.
 
     `python_model` is a file of MLflow's models-from-code, which finds `model_file` as its artifact "model"; `code`
-    are the packages that it imports. So nothing is pickled, and it loads wherever it is asked for . `example`, a
+    are the packages that it imports. So nothing is pickled, and it loads wherever it is asked for. `example`, a
     DataFrame of a few rows, and their `predictions` give the signature.
     """
 
@@ -243,7 +243,7 @@ class Tracker:
         except BaseException as error:
             self.finish(run_id, status_of(error), reason=f"{type(error).__name__}: {error}".removesuffix(": "))
             raise
-        self.finish(run_id, "FINISHED")
+        self.finish(run_id, "FINISHED", reason="it came to its end")
 
     def log(self, run_id: str, metrics: Sequence[Metric]) -> None:
         """The metrics stand in the run. Those that are not finite do not: MLflow would store 1.8e308; a tag counts them."""

@@ -46,6 +46,7 @@ def auc_difference(
         return Difference(value=None, interval=None)
     owner, num_owners = _owners(users)
     models = [_Ordered(positive, scores, owner) for scores in (first, second)]
+    # a numpy with another stream would move the bounds by less than they are sure to: the manifest keeps those of its time
     random = np.random.default_rng(seed)
     differences: list[np.ndarray] = []
     chunk = max(1, _CHUNK_CELLS // len(labels))

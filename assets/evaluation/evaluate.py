@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from assets.evaluation.examples import Examples, LoadScorer, Score, examples, load_scorer, model_file
+from assets.evaluation.fitted import FittedBaselines, fit_baselines
 from assets.evaluation.metrics import checked_labels, metrics
 from assets.evaluation.registry import log_metrics
-from assets.evaluation.rivals import Rivals, fit_rivals
 from assets.preprocessing.layout import Layout
 from assets.training import window
 from resources.contract.dataset import Dataset
@@ -84,10 +84,10 @@ def build(
         parts = list(examples(lake, features, labels))
         table, facts = _SCHEMA.empty_table(), {"unseen": {}, "window": {}}
         if parts:
-            rivals = fit_rivals(lake, ledger, model, layout)
+            baselines = fit_baselines(lake, ledger, model, layout)
             lake.step("evaluation:fitted")
-            table = _table(parts, _candidate(lake, model, layout, load_scorer), rivals)
-            facts = {"unseen": rivals.unseen(parts), "window": rivals.as_json()}
+            table = _table(parts, _candidate(lake, model, layout, load_scorer), baselines)
+            facts = {"unseen": baselines.unseen(parts), "window": baselines.as_json()}
         pq.write_table(table, folder / SCORES, compression="zstd", write_page_checksum=True)
         lake.step("evaluation:scored")
         columns = {name: table[name].to_numpy() for name in table.column_names}
@@ -116,17 +116,17 @@ def _candidate(lake: Lake, model: Manifest, layout: Layout, load_scorer: LoadSco
     return trained.score
 
 
-def _table(parts: list[Examples], candidate: Score, rivals: Rivals) -> pa.Table:
+def _table(parts: list[Examples], candidate: Score, baselines: FittedBaselines) -> pa.Table:
     """A row per example, bucket by bucket, in the order of the features."""
-    layout = rivals.layout
+    layout = baselines.layout
     columns = {
         "bucket": [np.full(len(part.labels), part.bucket, np.int32) for part in parts],
         "row": [np.arange(len(part.labels)) for part in parts],
         "user": [layout.users_of(part.records) for part in parts],
         "label": [checked_labels(part.labels).astype(np.uint8) for part in parts],
         CANDIDATE: [candidate(part.records) for part in parts],
-        "item_rate": [rivals.item_rate.score(layout.items_of(part.records)) for part in parts],
-        "logistic_regression": [rivals.logistic_regression.score(part.records) for part in parts],
+        "item_rate": [baselines.item_rate.score(layout.items_of(part.records)) for part in parts],
+        "logistic_regression": [baselines.logistic_regression.score(part.records) for part in parts],
     }
     return pa.table({name: np.concatenate(values) for name, values in columns.items()}, schema=_SCHEMA)
 

@@ -26,9 +26,6 @@ class Follower:
 
     def __call__(self) -> None:
         for message in self._new_messages():
-            if message.pop("kind") == "checkpoint":
-                self._log_checkpoint(message)
-                continue
             self._metrics += _metrics_of(message)
             if self._on_progress is not None:
                 self._on_progress(message)
@@ -50,20 +47,12 @@ class Follower:
         self._read_bytes += len(whole) + 1 if whole else 0
         return [json.loads(line) for line in whole.splitlines()]
 
-    def _log_checkpoint(self, message: Mapping[str, Any]) -> None:
-        self._tracker.log_checkpoint(
-            self._run_id,
-            name=f"step-{message['step']}",
-            step=message["step"],
-            metrics={"checkpoint/loss": message["loss"]},
-            address=message["path"],
-            checksum=message["checksum"],
-        )
-
 
 def _metrics_of(message: Mapping[str, Any]) -> list[Metric]:
     seconds: Mapping[str, float] = message["seconds"]
     wall_s = sum(seconds.values()) or 1.0
-    values = {"train/loss": message["loss"], "train/rows_per_s": message["rows_per_s"]}
+    values = {"train/rows_per_s": message["rows_per_s"]}
     values |= {f"time/{part}_share": spent / wall_s for part, spent in seconds.items()}
-    return [Metric(key=k, value=v, step=message["step"], time_ms=message["time_ms"]) for k, v in values.items()]
+    points = [("train/loss", step, loss) for step, loss in message["losses"]]
+    points += [(key, message["step"], value) for key, value in values.items()]
+    return [Metric(key=key, value=value, step=step, time_ms=message["time_ms"]) for key, step, value in points]

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import logging
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from assets.training.spec import KillAt, Spec
 from assets.training.window import Closed, plan, window_of
 from resources.contract.dataset import Dataset
 from resources.contract.manifest import DATA_ASSETS, Ledger, Manifest, Plan
-from resources.lake import Lake, Materialized, Outcome, Piece, write_atomically
+from resources.lake import Lake, Materialized, Outcome, Piece, locked, write_atomically
 from resources.launcher import local
 from resources.tracking import JUDGED_DAY, NOTE, OWNER, Tracker
 
@@ -86,7 +86,7 @@ def build(
         spec.save(folder / "spec.json")
         run_id = _opened_run(dataset, lake, planned, spec, tracker=tracker, ranks=ranks, owner=owner, note=note)
         follow = Follower(spec.progress_file, tracker=tracker, run_id=run_id, on_progress=on_progress)
-        try:
+        with tracker.ending(run_id):
             local.run(
                 ["-m", "assets.training.worker.main", "--spec", str(folder / "spec.json")],
                 ranks=ranks,
@@ -97,15 +97,10 @@ def build(
                 while_waiting=follow,
             )
             follow.flush()
-        except Exception as error:
-            tracker.finish(run_id, "FAILED", reason=f"{type(error).__name__}: {error}")
-            raise
-        except BaseException as error:  # Ctrl-C, or Dagster's interruption
-            tracker.finish(run_id, "KILLED", reason=type(error).__name__)
-            raise
-        tracker.finish(run_id, "FINISHED", reason="trained to its last step")
+            result: dict[str, Any] = json.loads(spec.result_file.read_bytes())
+            spec.model_file.stat()  # raises: a run without a model has not finished
+            _log_checkpoints(tracker, run_id, result["checkpoints"])
         lake.step("model:trained")
-        result: dict[str, Any] = json.loads(spec.result_file.read_bytes())
         return Outcome(
             pieces=(Piece(name=spec.model_file.name, rows=1, content=result["digest"][:32]),),
             rows_in=spec.order.total,
@@ -114,7 +109,22 @@ def build(
             facts={"run_id": run_id, "window": [first.isoformat(), last.isoformat()], **result},
         )
 
-    return lake.materialize(planned, write, dataset=dataset.name, rebuild=rebuild)
+    # two trainings of one day would write the same checkpoints: the second waits, and finds what the first has made
+    with locked(lake.root / dataset.name / "checkpoints" / f".{day}.lock"):
+        return lake.materialize(planned, write, dataset=dataset.name, rebuild=rebuild)
+
+
+def _log_checkpoints(tracker: Tracker, run_id: str, kept: Sequence[Mapping[str, Any]]) -> None:
+    """Those that retention has left: while a training runs, one listed now would soon be gone."""
+    for made in kept:
+        tracker.log_checkpoint(
+            run_id,
+            name=f"step-{made['step']}",
+            step=made["step"],
+            metrics={"checkpoint/loss": made["loss"]},
+            address=made["path"],
+            checksum=made["checksum"],
+        )
 
 
 def checkpoint_folder(lake: Lake, dataset: Dataset, planned: Plan, *, ranks: int) -> Path:

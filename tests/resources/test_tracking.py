@@ -148,7 +148,7 @@ ENDINGS = {
     "exception": ("FAILED", "OSError: disk full"),
     "exit 1": ("FAILED", "SystemExit: 1"),
     "exit 0": ("FINISHED", "SystemExit: 0"),
-    "the end": ("FINISHED", None),
+    "the end": ("FINISHED", "it came to its end"),
     "SIGINT": ("KILLED", "KeyboardInterrupt"),
     "SIGTERM": ("KILLED", "KeyboardInterrupt"),
     "SIGKILL": ("KILLED", "its owner SIGKILL was gone while it said RUNNING"),

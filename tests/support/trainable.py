@@ -21,7 +21,7 @@ from resources.contract.dataset import Dataset
 from resources.contract.digest import record_digest
 from resources.contract.manifest import Check, Parent, Plan
 from resources.lake import Lake, Outcome, Piece
-from resources.tracking import Metric
+from resources.tracking import Metric, Tracker
 
 FIRST = date(2026, 1, 1)
 
@@ -203,6 +203,8 @@ class Notebook:
 
     def log_checkpoint(self, run_id: str, *, name: str, **what: Any) -> None:
         self.runs[run_id].checkpoints[name] = what
+
+    ending = Tracker.ending
 
     def finish(self, run_id: str, status: str, *, reason: str | None = None) -> None:
         self.runs[run_id].status, self.runs[run_id].reason = status, reason

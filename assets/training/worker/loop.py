@@ -160,7 +160,7 @@ def _run(training: Training, loader: Loader, report: Report) -> None:
     batches = iter(loader)
     unread = reported = training.position
     since_checkpoint: list[float] = []
-    since_report: list[float] = []
+    points: list[tuple[int, float]] = []
     reported_at = time.perf_counter()
     while training.position < steps:
         if spec.kill_at is not None and (spec.kill_at.rank, spec.kill_at.step) == (
@@ -179,10 +179,10 @@ def _run(training: Training, loader: Loader, report: Report) -> None:
             losses = training.losses(unread).tolist()
         unread = done
         since_checkpoint += losses
-        since_report += losses
+        points.append((done, float(np.mean(losses))))
         if due:
             with clock.measure("checkpoint"):
-                _keep(training, loss=float(np.mean(since_checkpoint)), report=report)
+                _keep(training, loss=float(np.mean(since_checkpoint)))
             since_checkpoint = []
         if done == steps or time.perf_counter() - reported_at > _REPORT_S:
             elapsed, reported_at = time.perf_counter() - reported_at, time.perf_counter()
@@ -190,17 +190,16 @@ def _run(training: Training, loader: Loader, report: Report) -> None:
             progress = {
                 "step": done,
                 "steps": steps,
-                "loss": float(np.mean(since_report)),
+                "loss": float(np.mean([loss for _, loss in points])),
                 "rows_per_s": rows / elapsed,
             }
-            report("progress", {**progress, "day": spec.day, "seconds": clock.split_s()})
-            since_report, reported = [], done
+            report({**progress, "losses": points, "day": spec.day, "seconds": clock.split_s()})
+            points, reported = [], done
 
 
-def _keep(training: Training, *, loss: float, report: Report) -> None:
+def _keep(training: Training, *, loss: float) -> None:
     if training.group.rank == 0:  # the others have the same bits
-        made = checkpoint.write(training.spec.checkpoint_folder, training.state(), step=training.position, loss=loss)
-        report("checkpoint", asdict(made))
+        checkpoint.write(training.spec.checkpoint_folder, training.state(), step=training.position, loss=loss)
 
 
 def _agree(training: Training) -> None:

@@ -5,24 +5,22 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from dagster_pipes import PipesContext, PipesEnvVarParamsLoader, open_dagster_pipes
 
 log = logging.getLogger(__name__)
 
 
-class Report(Protocol):
-    def __call__(self, kind: str, message: dict[str, Any], /) -> None:
-        """A `progress` or `checkpoint` message is on its way."""
+Report = Callable[[dict[str, Any]], None]
 
 
-def silent(kind: str, message: dict[str, Any]) -> None:
+def silent(message: dict[str, Any]) -> None:
     """The report of a rank that nobody listens to."""
-    del kind, message
+    del message
 
 
 class Lines:
@@ -32,11 +30,9 @@ class Lines:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._stream, self._pipes = path.open("ab", buffering=0), pipes
 
-    def __call__(self, kind: str, message: dict[str, Any]) -> None:
-        line = json.dumps({"kind": kind, "time_ms": int(time.time() * 1000), **message}, allow_nan=False)
+    def __call__(self, message: dict[str, Any]) -> None:
+        line = json.dumps({"time_ms": int(time.time() * 1000), **message}, allow_nan=False)
         self._stream.write(line.encode() + b"\n")
-        if kind != "progress":
-            return
         text = "trained {step:,} of {steps:,} steps, loss {loss:.4f}, {rows_per_s:,.0f} rows/s".format(**message)
         log.info(text)
         if self._pipes is not None:

@@ -17,16 +17,15 @@ _CHUNK_ROWS = 8192
 
 
 class Scorer:
-    """The model of a `model.pt`. Ids that no training row had are looked up as zeros, and counted."""
+    """The model of a `model.pt`. Ids that no training row had are looked up as zeros."""
 
     def __init__(self, model: dict[str, Any]) -> None:
         self.fit = Fit.from_json(model["fit"])
         self._encoder = Encoder(self.fit, device=torch.device("cpu"))
-        self._table, self._trained = model["table"], model["trained"]
+        self._table = model["table"]
         self._dense = Dcn(self.fit)
         self._dense.load_state_dict(model["dense"])
         self._dense.eval()
-        self._looked_up = self._unseen = 0
 
     @classmethod
     def load(cls, path: Path) -> Scorer:
@@ -35,11 +34,6 @@ class Scorer:
         if model.get("format") != 1:
             raise CorruptError(f"{path} is no model of format 1: train that day again.")
         return cls(model)
-
-    @property
-    def unseen_share(self) -> float:
-        """Share of the category values scored so far that training never saw."""
-        return self._unseen / self._looked_up if self._looked_up else 0.0
 
     @torch.inference_mode()
     def score(self, records: np.ndarray) -> np.ndarray:
@@ -56,8 +50,5 @@ class Scorer:
     def _chunk(self, records: np.ndarray) -> np.ndarray:
         words = torch.from_numpy(np.array(records, order="C").view(np.int32))
         ids_BF, z_BM = self._encoder(words)
-        categories = self._trained[ids_BF[:, : len(self.fit.categories)]]
-        self._looked_up += categories.numel()
-        self._unseen += int((~categories).sum())
         embedded_BFD = self._table.index_select(0, ids_BF.reshape(-1)).view(*ids_BF.shape, WIDTH)
         return self._dense(embedded_BFD, z_BM).sigmoid().numpy()

@@ -27,10 +27,10 @@ class Served(PythonModel):
 
     def predict(self, context: Any, model_input: pd.DataFrame, params: dict[str, Any] | None = None) -> Any:
         del context, params
-        return self._scorer.score(records_of(model_input, self._scorer.fit))
+        return self._scorer.score(records_from(model_input, self._scorer.fit))
 
 
-def records_of(frame: pd.DataFrame, fit: Fit) -> np.ndarray:
+def records_from(frame: pd.DataFrame, fit: Fit) -> np.ndarray:
     """uint32[rows, categories + numbers], as far as a packed record concerns a model."""
     records = np.zeros((len(frame), len(fit.categories) + len(fit.numbers)), np.uint32)
     for place, name in enumerate(fit.categories):
@@ -48,7 +48,7 @@ def records_of(frame: pd.DataFrame, fit: Fit) -> np.ndarray:
 
 
 def frame_of(records: np.ndarray, fit: Fit) -> pd.DataFrame:
-    """Packed records as a request: what `records_of` takes back."""
+    """Packed records as a request: what `records_from` takes back."""
     values = records[:, : len(fit.categories) + len(fit.numbers)].copy()
     numbers = values.view(np.float32).astype(np.float64)
     categories = {name: values[:, place].astype(np.int64) for place, name in enumerate(fit.categories)}

@@ -86,7 +86,7 @@ def test_the_baselines_know_the_window_and_nothing_of_the_day(world: World, made
 def test_a_window_with_more_rows_than_the_regression_may_see_is_sampled_evenly(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("assets.evaluation.rivals.SAMPLE_ROWS", 200)
+    monkeypatch.setattr("assets.evaluation.fitted.SAMPLE_ROWS", 200)
     world.data(DAY, 300)
     world.model(DAY, skill=0.7)
     window = world.evaluate(DAY).manifest.facts["window"]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from pathlib import Path
@@ -111,7 +113,7 @@ def test_unchanged_inputs_mean_nothing_to_do(undisturbed: Trained, shop: Dataset
 def test_mlflow_has_one_true_run_with_inputs_metrics_and_checkpoints(undisturbed: Trained) -> None:
     [(run_id, run)] = undisturbed.book.runs.items()
     assert undisturbed.facts["run_id"] == run_id
-    assert (run.status, run.reason) == ("FINISHED", "trained to its last step")
+    assert (run.status, run.reason) == ("FINISHED", "it came to its end")
     assert run.tags["owner"] == "dagster run 1"
     assert run.tags["judged_day"] == "2026-01-03"
     assert run.params["batch_rows"] == 64
@@ -129,9 +131,10 @@ def test_mlflow_has_one_true_run_with_inputs_metrics_and_checkpoints(undisturbed
     last = {m.key: m.value for m in run.metrics if m.step == 104}
     assert sum(value for key, value in last.items() if key.startswith("time/")) == pytest.approx(1)
     kept = {f"step-{made['step']}": made["checksum"] for made in undisturbed.facts["checkpoints"]}
-    assert {name: what["checksum"] for name, what in run.checkpoints.items()} == kept | {
-        "step-50": run.checkpoints["step-50"]["checksum"]
-    }
+    assert {name: what["checksum"] for name, what in run.checkpoints.items()} == kept  # nothing that retention removed
+    assert all(Path(what["address"]).exists() for what in run.checkpoints.values())
+    losses = [m.step for m in run.metrics if m.key == "train/loss"]
+    assert losses == [25, 50, 75, 100, 104]
 
 
 def test_whoever_waits_sees_progress_to_the_last_step(undisturbed: Trained) -> None:
@@ -178,6 +181,7 @@ def test_a_killed_rank_is_named_and_the_training_goes_on_to_the_same_bits(
     [run] = book.runs.values()
     assert run.status == "FAILED"
     assert "SIGKILL" in str(run.reason)
+    assert run.checkpoints == {}
     assert lake.read("shop", "model", JUDGED) is None
 
     progress: list[dict[str, Any]] = []
@@ -228,19 +232,70 @@ class Interrupted(BaseException):
     """Like Dagster's interruption: no Exception."""
 
 
-def test_an_interrupted_training_is_killed_in_mlflow_too(
+@pytest.mark.parametrize(
+    ("error", "ended"),
+    [
+        (Interrupted(), ("KILLED", "Interrupted")),
+        (KeyboardInterrupt(), ("KILLED", "KeyboardInterrupt")),
+        (SystemExit(1), ("FAILED", "SystemExit: 1")),
+        (OSError("disk full"), ("FAILED", "OSError: disk full")),
+    ],
+    ids=repr,
+)
+def test_the_status_of_a_training_is_true_however_it_ends(
+    lake: Lake, shop: Dataset, monkeypatch: pytest.MonkeyPatch, error: BaseException, ended: tuple[str, str]
+) -> None:  # case E2
+    book = Notebook()
+    write_days(lake, shop, 2)
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(train.local, "run", fail)
+    with pytest.raises(type(error)):
+        build(shop, lake, book)
+    assert [(run.status, run.reason) for run in book.runs.values()] == [ended]
+
+
+def leave_behind(command: list[str], *, without: str = "") -> None:
+    """What ranks leave at their end."""
+    spec = Spec.load(Path(command[-1]))
+    result = {"digest": "d" * 64, "checkpoints": [], "seconds_split": {}}
+    for path, text in ((spec.model_file, "weights"), (spec.result_file, json.dumps(result))):
+        if path.name != without:
+            path.write_text(text)
+
+
+@pytest.mark.parametrize("without", ["model.pt", "result.json"])
+def test_ranks_that_leave_no_model_or_no_result_have_not_finished(
+    lake: Lake, shop: Dataset, monkeypatch: pytest.MonkeyPatch, without: str
+) -> None:
+    book = Notebook()
+    write_days(lake, shop, 2)
+    monkeypatch.setattr(train.local, "run", lambda command, **_: leave_behind(command, without=without))
+    with pytest.raises(FileNotFoundError, match=without):
+        build(shop, lake, book)
+    assert [run.status for run in book.runs.values()] == ["FAILED"]
+
+
+def test_a_second_training_of_a_day_waits_and_finds_the_model_of_the_first(
     lake: Lake, shop: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     book = Notebook()
     write_days(lake, shop, 2)
+    began: list[str] = []
 
-    def interrupted(*_: Any, **__: Any) -> None:
-        raise Interrupted
+    def run(command: list[str], **_: Any) -> None:
+        began.append(command[-1])
+        time.sleep(0.5)  # long enough for the other to come
+        leave_behind(command)
 
-    monkeypatch.setattr(train.local, "run", interrupted)
-    with pytest.raises(Interrupted):
-        build(shop, lake, book)
-    assert [(run.status, run.reason) for run in book.runs.values()] == [("KILLED", "Interrupted")]
+    monkeypatch.setattr(train.local, "run", run)
+    with ThreadPoolExecutor(2) as pool:
+        made = list(pool.map(lambda _: build(shop, lake, book), range(2)))
+    assert sorted(one.built for one in made) == [False, True]
+    assert made[0].manifest == made[1].manifest
+    assert len(began) == len(book.runs) == 1
 
 
 def test_what_is_missing_or_damaged_is_said_before_anything_starts(lake: Lake, shop: Dataset) -> None:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -47,12 +46,19 @@ class Cut(Exception):
     """The training ends here, without any warning."""
 
 
-def cut_after(step: int) -> Callable[[str, dict[str, Any]], None]:
-    def report(kind: str, message: dict[str, Any]) -> None:
-        if kind == "checkpoint" and message["step"] == step:
-            raise Cut
+def train_and_cut_after(spec: Spec, step: int) -> None:
+    """Trains until the checkpoint at `step` counts."""
+    write = checkpoint.write
 
-    return report
+    def cut(*arguments: Any, **named: Any) -> checkpoint.Checkpoint:
+        made = write(*arguments, **named)
+        if made.step == step:
+            raise Cut
+        return made
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Cut):
+        patch.setattr(checkpoint, "write", cut)
+        train(spec, Alone(), silent)
 
 
 def test_a_toy_problem_is_learned(lake: Lake, shop: Dataset, tmp_path: Path) -> None:
@@ -84,12 +90,11 @@ def test_a_resumed_training_ends_in_the_bits_of_one_that_never_stopped(
 ) -> None:
     other = again(spec, tmp_path, "other")
     train(spec, Alone(), silent)
-    with pytest.raises(Cut):
-        train(other, Alone(), cut_after(10))
+    train_and_cut_after(other, 10)
     if damaged:
         (other.checkpoint_folder / "step=000000010.pt").write_bytes(b"")
     positions: list[int] = []
-    train(other, Alone(), lambda kind, message: positions.append(message["step"]))
+    train(other, Alone(), lambda message: positions.extend(step for step, _ in message["losses"]))
     assert positions[0] == (10 if damaged else 15)
     assert digest(spec) == digest(other)
     assert json.loads(spec.result_file.read_text())["loss"] == json.loads(other.result_file.read_text())["loss"]
@@ -102,8 +107,7 @@ def test_a_checkpoint_holds_nothing_that_could_be_left_out(
     other = again(spec, tmp_path, "other")
     train(spec, Alone(), silent)
     fresh = Training(other, Alone()).state()
-    with pytest.raises(Cut):
-        train(other, Alone(), cut_after(10))
+    train_and_cut_after(other, 10)
     load = checkpoint.load
     monkeypatch.setattr(checkpoint, "load", lambda *a: load(*a) | {forgotten: fresh[forgotten]})
     train(other, Alone(), silent)
@@ -114,8 +118,8 @@ def test_a_finished_training_that_is_asked_for_again_only_writes_its_model(spec:
     train(spec, Alone(), silent)
     before = digest(spec)
     spec.model_file.unlink()
-    messages: list[str] = []
-    train(spec, Alone(), lambda kind, message: messages.append(kind))
+    messages: list[dict[str, Any]] = []
+    train(spec, Alone(), messages.append)
     assert messages == []
     assert digest(spec) == before
     assert spec.model_file.exists()
@@ -123,12 +127,7 @@ def test_a_finished_training_that_is_asked_for_again_only_writes_its_model(spec:
 
 def test_the_seconds_of_a_report_are_its_wall_time(spec: Spec) -> None:
     reports: list[dict[str, Any]] = []
-
-    def report(kind: str, message: dict[str, Any]) -> None:
-        if kind == "progress":
-            reports.append(message)
-
-    train(spec, Alone(), report)
+    train(spec, Alone(), reports.append)
     split = json.loads(spec.result_file.read_text())["seconds_split"]
     assert reports[-1]["step"] == reports[-1]["steps"] == spec.order.steps
     assert set(split) == {*PARTS, UNEXPLAINED} == set(reports[0]["seconds"])
@@ -137,6 +136,17 @@ def test_the_seconds_of_a_report_are_its_wall_time(spec: Spec) -> None:
         assert 0 < sum(report["seconds"][part] for report in reports) == pytest.approx(split[part])
     rows = sum(report["rows_per_s"] * sum(report["seconds"].values()) for report in reports)
     assert rows == pytest.approx(spec.order.total, rel=0.1)
+
+
+def test_a_report_tells_the_loss_of_every_read_since_the_one_before(spec: Spec) -> None:
+    reports: list[dict[str, Any]] = []
+    train(spec, Alone(), reports.append)
+    losses = [point for report in reports for point in report["losses"]]
+    assert [step for step, _ in losses] == [*range(5, spec.order.steps, 5), spec.order.steps]  # a checkpoint reads too
+    kept = checkpoint.known(spec.checkpoint_folder)
+    assert [(made.step, made.loss) for made in kept] == [
+        point for point in losses if point[0] in {m.step for m in kept}
+    ]
 
 
 def test_every_second_belongs_to_a_part_or_is_unexplained() -> None:
@@ -217,10 +227,10 @@ def test_a_damaged_input_is_found_before_the_first_step(lake: Lake, shop: Datase
 
 def test_a_report_is_a_line_of_json_at_a_time(tmp_path: Path) -> None:
     report = Lines(tmp_path / "deep" / "progress.jsonl", None)
-    report("progress", {"step": 1, "steps": 2, "loss": 0.5, "rows_per_s": 10.0, "seconds": {}})
-    report("checkpoint", {"step": 1})
-    kinds = [json.loads(line)["kind"] for line in (tmp_path / "deep" / "progress.jsonl").read_text().splitlines()]
-    assert kinds == ["progress", "checkpoint"]
+    for step in (1, 2):
+        report({"step": step, "steps": 2, "loss": 0.5, "rows_per_s": 10.0, "seconds": {}})
+    lines = (tmp_path / "deep" / "progress.jsonl").read_text().splitlines()
+    assert [json.loads(line)["step"] for line in lines] == [1, 2]
 
 
 def test_the_rates_stay_and_then_go_evenly_down() -> None:

@@ -14,7 +14,7 @@ from assets.training.worker.group import Alone
 from assets.training.worker.loop import train
 from assets.training.worker.report import silent
 from assets.training.worker.scoring import Scorer
-from assets.training.worker.serving import frame_of, records_of
+from assets.training.worker.serving import frame_of, records_from
 from resources.contract.dataset import Dataset
 from resources.contract.errors import DataError
 from resources.lake import Lake
@@ -56,7 +56,7 @@ def test_a_served_model_scores_as_the_file_does(model_file: Path, shop: Dataset,
 
 def test_a_request_is_the_record_that_it_was_made_of(model_file: Path, shop: Dataset) -> None:
     fit, records = Scorer.load(model_file).fit, packed(shop, toy_rows(FIRST, 30))
-    np.testing.assert_array_equal(records_of(frame_of(records, fit), fit), records[:, :5])
+    np.testing.assert_array_equal(records_from(frame_of(records, fit), fit), records[:, :5])
 
 
 @pytest.mark.parametrize("code", [-1, 2**32])
@@ -64,4 +64,4 @@ def test_a_code_that_is_none_is_refused(model_file: Path, code: int) -> None:
     fit = Scorer.load(model_file).fit
     frame = pd.DataFrame({"user": [code], "item": [1], "country": [1], "price": [1.0], "quantity": [1.0]})
     with pytest.raises(DataError, match=f"user must hold category codes .* got {code} to {code}"):
-        records_of(frame, fit)
+        records_from(frame, fit)

@@ -20,13 +20,13 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rivals:
+class FittedBaselines:
     """What is known of a window beside the model.
 
     Attributes:
         known: per category the codes that occur in the window, ascending, "missing" among them.
         rows: of the window.
-        changed: days of the window that were rebuilt after the model was trained; the rivals saw their new rows.
+        changed: days of the window that were rebuilt after the model was trained; the baselines saw their new rows.
     """
 
     layout: Layout
@@ -50,8 +50,8 @@ class Rivals:
         }
 
 
-def fit_rivals(lake: Lake, ledger: Ledger, model: Manifest, layout: Layout) -> Rivals:
-    """The rivals of a model. Raises DataError where a day of its window is gone or has other columns than `layout`.
+def fit_baselines(lake: Lake, ledger: Ledger, model: Manifest, layout: Layout) -> FittedBaselines:
+    """The baselines of a model. Raises DataError where a day of its window is gone or has other columns than `layout`.
 
     The logistic regression is fitted on the first rows of each file, in proportion: a file's rows lie in random order.
     """
@@ -80,7 +80,7 @@ def fit_rivals(lake: Lake, ledger: Ledger, model: Manifest, layout: Layout) -> R
     )
     if changed:
         log.warning(f"rebuilt after model {model.day} was trained, so that the baselines see other rows: {changed}")
-    return Rivals(
+    return FittedBaselines(
         layout=layout,
         item_rate=ItemRate(ItemCounts.total(counts)),
         logistic_regression=LogisticRegression(records, labels, layout),
