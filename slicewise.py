@@ -138,7 +138,10 @@ def run(
             )
         _summary(deployment, _state(deployment, name), first=first, last=last)
         if failures:
-            raise DataError("\n".join(failures))
+            err.print(
+                "[bold red]not everything could be built[/]", *failures, sep="\n", highlight=False, soft_wrap=True
+            )
+            raise typer.Exit(2)
 
 
 def _end_orphaned_runs() -> None:
@@ -167,15 +170,16 @@ def _work(
         raise DataError(
             f"{name} has no day between {first} and {last}: its days are {state.grid[0]} to {state.grid[-1]}."
         )
-    hindered, failures, worked = _hindered(state, chosen), [], False
-    while todo := [d for d in chosen if d not in hindered and (rebuild or state.work(d, history_above=0.0))]:
+    hindered, failures, worked, again = _hindered(state, chosen), [], False, rebuild
+    # until nothing is left: what a pass builds may make other days stale, and a step that fails for one day stops the rest
+    while todo := [day for day in chosen if day not in hindered and (again or _first_undone(state, day))]:
+        before = {day: _first_undone(state, day) for day in todo}
         blocks = blocks_of(todo, at_most=len(todo))
-        failed = [why for days in blocks if (why := _execute(deployment, state, DATA_ASSETS, days, rebuild=rebuild))]
-        state, worked, before = _state(deployment, name), True, len(hindered)
+        failures += [why for days in blocks if (why := _execute(deployment, state, DATA_ASSETS, days, rebuild=again))]
+        state, worked, again = _state(deployment, name), True, False
         hindered |= _hindered(state, chosen)
-        if not failed or len(hindered) == before:
-            failures += failed
-            break
+        stuck = [day for day in todo if (undone := _first_undone(state, day)) and undone == before[day]]
+        hindered |= {day: f"{undone[0]}, which failed" for day in stuck if (undone := before[day])}
     judgeable = [day for day in chosen if state.unjudgeable(day) is None][-judge:] if judge else []
     for day in judgeable:
         state = _state(deployment, name)
@@ -191,7 +195,16 @@ def _work(
             out.print(f"[yellow]{day} is not built yet: it waits for {reason}[/]", soft_wrap=True)
         else:
             failures.append(f"{day} is left out: {reason}")
-    return worked, failures
+    return worked, list(dict.fromkeys(failures))
+
+
+def _first_undone(state: State, day: date) -> tuple[str, str, int] | None:
+    """The first data asset of a day that is missing or stale, what it would be made from, and what it is now."""
+    work = state.work(day, history_above=0.0)
+    if not work:
+        return None
+    built = state.ledger.get(work[0].asset, day)
+    return work[0].asset, work[0].plan.input_digest, built.generation if built else 0
 
 
 def _undone(state: State, asset: str, day: date) -> bool:

@@ -23,6 +23,8 @@ RANGE_END = "dagster/asset_partition_range_end"
 REBUILD = "slicewise/rebuild"
 PROCESS = "slicewise/process"  # of a run that executes in the process that started it
 
+_MOST_REASONS = 5
+
 # chunks of a backfill run side by side: a chunk may meet days that another one is still building
 RETRIES = dg.RetryPolicy(max_retries=4, delay=5, backoff=dg.Backoff.EXPONENTIAL)
 DATA_BACKFILL = dg.BackfillPolicy.multi_run(max_partitions_per_run=10)
@@ -36,15 +38,6 @@ def day_grid(dataset: Dataset) -> dg.DailyPartitionsDefinition:
         start_date=dataset.days.first.isoformat(),
         end_date=(last + timedelta(days=1)).isoformat() if last else None,
         timezone=dataset.days.zone,
-    )
-
-
-def failure_of(error: SlicewiseError) -> dg.Failure:
-    """Ours as Dagster's: retried only where nobody must act."""
-    return dg.Failure(
-        description=str(error),
-        metadata={"kind": type(error).__name__},
-        allow_retries=isinstance(error, TransientError),
     )
 
 
@@ -116,21 +109,19 @@ def walk_days(
         shown = metadata_of(made.manifest)
         context.add_asset_metadata({"verdict": shown["verdict"], **describe(made.manifest), **shown}, partition_key=key)
     if failures:
-        # a transient one first: after its retry the others are reported again
-        day, error = min(failures, key=lambda failure: not isinstance(failure[1], TransientError))
-        others = (
-            f" ({len(failures) - 1} more: {', '.join(str(d) for d, _ in failures if d != day)})" if failures[1:] else ""
-        )
-        raise (
-            failure_of(error)
-            if not others
-            else dg.Failure(
-                description=f"{error}{others}",
-                metadata={"days": [str(d) for d, _ in failures]},
-                allow_retries=failure_of(error).allow_retries,
-            )
-        )
+        raise _failure_over_days(failures, alone=PROCESS in context.run.tags)
     yield dg.MaterializeResult(check_results=[_over_days(name, manifests) for name in checks])
+
+
+def _failure_over_days(failures: list[tuple[date, SlicewiseError]], *, alone: bool) -> dg.Failure:
+    """One failure that names every day. Retried where one of them is transient, unless nobody else builds (`alone`)."""
+    shown = [f"{day}: {error}" for day, error in failures[:_MOST_REASONS]]
+    more = [f"and {len(failures) - _MOST_REASONS} more days"] if failures[_MOST_REASONS:] else []
+    return dg.Failure(
+        description="\n".join([*shown, *more]),
+        metadata={"days": [str(day) for day, _ in failures], "kinds": sorted({type(e).__name__ for _, e in failures})},
+        allow_retries=not alone and any(isinstance(error, TransientError) for _, error in failures),
+    )
 
 
 def _over_days(name: str, manifests: list[Manifest]) -> dg.AssetCheckResult:

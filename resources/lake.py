@@ -29,7 +29,7 @@ from pydantic import ValidationError
 
 from resources.contract.buckets import HASH_NAME, HASH_VERSION
 from resources.contract.errors import CorruptError, DataError, TransientError
-from resources.contract.manifest import ASSETS, Check, FileEntry, Ledger, Manifest, Plan, content_digest
+from resources.contract.manifest import ASSETS, DATA_ASSETS, Check, FileEntry, Ledger, Manifest, Plan, content_digest
 
 log = logging.getLogger(__name__)
 
@@ -120,11 +120,17 @@ class Lake:
         """Where a file of a manifest lies."""
         return self.day_folder(manifest.dataset, manifest.asset, manifest.day) / entry.path
 
-    def verified_path(self, manifest: Manifest, entry: FileEntry) -> Path:
-        """The same, after comparing size and checksum. Raises CorruptError where they differ."""
+    def verified_path(self, manifest: Manifest, entry: FileEntry, *, remedy: str | None = None) -> Path:
+        """The same, after comparing size and checksum. Raises CorruptError where they differ.
+
+        Args:
+            remedy: what to do then, where building its day again is not it.
+        """
         path = self.path(manifest, entry)
         where = f"{manifest.dataset}/{manifest.asset} {manifest.day}"
-        remedy = f"Rebuild it: slicewise run {manifest.dataset} --days {manifest.day}..{manifest.day} --rebuild"
+        again = f"slicewise run {manifest.dataset} --days {manifest.day}..{manifest.day} --rebuild"
+        # a damaged data file is no reason to train for its day, which may never have been judged
+        remedy = remedy or f"Rebuild it: {again}{' --judge 0' if manifest.asset in DATA_ASSETS else ''}"
         if not path.exists():
             raise CorruptError(f"{where}: {path} is gone, though its manifest names it. {remedy}")
         if path.stat().st_size != entry.bytes or sha256_of(path) != entry.checksum:
@@ -151,7 +157,8 @@ class Lake:
             return None
         except ValidationError as error:
             raise CorruptError(
-                f"{path} is no manifest of format 1 ({error.error_count()} faults): delete it and rebuild the day."
+                f"{path} is no manifest of format 1 ({error.error_count()} faults), so nothing can be said of its day. "
+                f"Delete it and run the dataset again; a day of deliveries needs its landed files for that."
             ) from error
 
     def materialize(
@@ -169,13 +176,13 @@ class Lake:
         missing or somebody else published in the meantime, DataError when an input's verdict forbids building.
         """
         where = f"{dataset}/{plan.asset} {plan.day}"
+        if plan.blocked:  # first: what is missing besides may come, but waiting for it helps nobody
+            raise DataError(
+                f"{where} is refused: {'; '.join(plan.blocked)}. Mend the source or the contract and run that day again."
+            )
         if plan.missing:
             raise TransientError(
                 f"{where}: {', '.join(plan.missing)} is required and not built yet. Build it first, or wait."
-            )
-        if plan.blocked:
-            raise DataError(
-                f"{where} is refused: {'; '.join(plan.blocked)}. Mend the source or the contract and run that day again."
             )
         current = self.read(dataset, plan.asset, plan.day)
         if current is not None and current.input_digest == plan.input_digest and not rebuild:

@@ -92,7 +92,7 @@ def test_a_planted_wrong_import_is_found(tmp_path: Path, planted: str, text: str
     assert any(expected in line for line in found)
 
 
-def test_importing_the_roof_leaves_heavy_libraries_out(tmp_path: Path) -> None:
+def test_importing_the_roof_leaves_heavy_libraries_out(tmp_path: Path) -> None:  # case F23
     code = "import sys, definitions; print([m for m in ('torch', 'mlflow', 'pandas', 'sklearn') if m in sys.modules])"
     environment = {"PATH": "/usr/bin:/bin", "SLICEWISE_HOME": str(tmp_path), "HOME": str(tmp_path)}
     done = subprocess.run(

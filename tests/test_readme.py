@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import click
 import pytest
 import typer
 from ruamel.yaml import YAML
+from typer.core import TyperGroup
 
 from resources.contract.dataset import load_dataset
 from slicewise import app
@@ -54,7 +54,7 @@ def test_every_make_target_that_is_named_exists() -> None:
 
 def test_every_command_that_is_named_exists_with_its_options() -> None:
     group = typer.main.get_command(app)
-    assert isinstance(group, click.Group)
+    assert isinstance(group, TyperGroup)
     named = calls("slicewise")
     assert {call.split()[0] for call in named} == set(group.commands), "the README has a line for each"
     for call in named:

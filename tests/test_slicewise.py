@@ -107,3 +107,46 @@ def test_a_file_that_changed_is_taken_again_and_only_its_days_are_built(tmp_path
     assert ("deliveries", shop.days[-1]) in rebuilt
     assert ("labels", shop.days[-1]) in rebuilt
     assert all(day >= shop.days[-2] for _, day in rebuilt), "the day before holds rows that the last file delivers late"
+
+
+def test_one_run_settles_everything_that_a_late_day_makes_stale(tmp_path: Path) -> None:
+    shop = Mini.write(tmp_path, days=5, scale=0.01, window_days=2)
+    third = [path for path in shop.landing.glob(f"{shop.days[2]}*")]
+    for path in third:
+        path.rename(path.with_name(f".{path.name}"))
+    assert shop.command("run", "shop", "--judge", "0").returncode == 0
+    for path in third:
+        path.with_name(f".{path.name}").rename(path)
+    assert shop.command("run", "shop", "--judge", "0").returncode == 0
+    rows = json.loads(shop.command("status", "shop", "--json").stdout)["days"]
+    assert [row["stale"] for row in rows] == [None] * 5
+    fresh = Mini.write(_emptied(tmp_path / "fresh"), days=5, scale=0.01, window_days=2)
+    assert fresh.command("run", "shop", "--judge", "0").returncode == 0
+    for asset in DATA_ASSETS:
+        for day in shop.days:
+            late, at_once = shop.ledger().get(asset, day), fresh.ledger().get(asset, day)
+            assert late is not None
+            assert at_once is not None
+            assert late.content_digest == at_once.content_digest, (asset, day)
+
+
+def test_a_damaged_file_holds_up_its_own_day_and_what_needs_it_and_no_other(tmp_path: Path) -> None:
+    shop = Mini.write(tmp_path, days=4, scale=0.01, window_days=2)
+    (file,) = shop.landing.glob(f"{shop.days[2]}.csv.gz")
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-30])
+    done = shop.command("run", "shop", "--judge", "0")
+    assert done.returncode == 2
+    assert file.name in done.stderr
+    ledger = shop.ledger()
+    assert ledger.days("labels")[:2] == list(shop.days[:2])
+    assert shop.days[3] in ledger.days("deliveries")
+    file.write_bytes(whole)
+    done = shop.command("run", "shop", "--judge", "0")
+    assert done.returncode == 0, done.stderr
+    assert shop.ledger().days("features") == list(shop.days)
+
+
+def _emptied(folder: Path) -> Path:
+    folder.mkdir()
+    return folder

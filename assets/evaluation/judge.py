@@ -185,8 +185,7 @@ def _compare(
     rival = best.replace("_", " ")
     if champion is not None and len(labels):
         day = date.fromisoformat(champion["day"])
-        pinned = found["model"].model_copy(update={"day": day})  # of that day's folder only the pinned file is read
-        trained = load_scorer(lake.verified_path(pinned, FileEntry.model_validate(champion["file"])))
+        trained = load_scorer(_weights(lake, found["model"], champion))
         if trained.layout == Layout.from_json(features.facts["layout"]):
             parts = examples(lake, features, found["labels"])
             scores = np.concatenate([trained.score(part.records) for part in parts])
@@ -199,6 +198,21 @@ def _compare(
         rival = f"{rival} (the champion of {day} reads other columns than this day has)"
     difference = auc_difference(labels, columns[CANDIDATE], columns[best], users)
     return Trial(rival=rival, incumbent=None, metrics=None, difference=difference)
+
+
+def _weights(lake: Lake, candidate: Manifest, champion: dict[str, Any]) -> Path:
+    """The champion's weights, undamaged: the file that its verdict pinned, or the same weights trained again since."""
+    day, pinned = date.fromisoformat(champion["day"]), FileEntry.model_validate(champion["file"])
+    model = lake.read(candidate.dataset, "model", day)
+    entry = model.file(MODEL) if model else None
+    if model is not None and entry is not None and entry.content == pinned.content:
+        return lake.verified_path(model, entry)
+    # training that day again gives other weights by now, and the verdicts since would still name these
+    days = (candidate.day - day).days + 1
+    again = f"slicewise run {candidate.dataset} --days {day}..{candidate.day} --rebuild --judge {days}"
+    return lake.verified_path(
+        candidate.model_copy(update={"day": day}), pinned, remedy=f"Judge every day since again: {again}"
+    )
 
 
 def _few_records(lake: Lake, found: dict[str, Manifest]) -> np.ndarray:

@@ -62,7 +62,7 @@ def build(
     Args:
         ranks: training processes, a divisor of 64.
         env: added to the ranks' environment, such as Dagster's pipes.
-        on_progress: gets {"step", "steps", "loss", "rows_per_s", "seconds", "day"} about once a second.
+        on_progress: gets {"step", "steps", "loss", "losses", "rows_per_s", "seconds", "day"} about once a second.
         owner: who runs this, for MLflow: a run whose owner is gone was killed.
         note: the description of the MLflow run, Markdown.
         rebuild: train from the first step, whatever is there.

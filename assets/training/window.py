@@ -19,7 +19,7 @@ from resources.contract.dataset import Dataset
 from resources.contract.days import days_between, horizon_day
 from resources.contract.manifest import DATA_ASSETS, Ledger, Manifest, Parent, Plan, contract_digest
 
-LOGIC_VERSION = 1
+LOGIC_VERSION = 2
 
 Closed = Callable[[date], bool]
 

@@ -31,14 +31,14 @@ def toy(zone: str = "UTC", first: str = "2025-03-01") -> Dataset:
     return parse_dataset(CONTRACT.format(zone=zone, first=first), file="toy.yaml")
 
 
-def test_a_day_is_the_local_one() -> None:
+def test_a_day_is_the_local_one() -> None:  # case F9
     window = day_grid(toy("Asia/Shanghai")).time_window_for_partition_key("2025-03-05")
     assert window.start.astimezone(UTC) == datetime(2025, 3, 4, 16, tzinfo=UTC)
     assert window.end.astimezone(UTC) == datetime(2025, 3, 5, 16, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(("zone", "last"), [("Asia/Shanghai", "2025-03-10"), ("UTC", "2025-03-09")])
-def test_a_day_is_a_partition_once_it_is_over_in_its_zone(zone: str, last: str) -> None:
+def test_a_day_is_a_partition_once_it_is_over_in_its_zone(zone: str, last: str) -> None:  # case F9
     moment = datetime(2025, 3, 10, 16, 30, tzinfo=UTC)
     assert day_grid(toy(zone)).get_partition_keys(current_time=moment)[-1] == last
 
@@ -82,7 +82,7 @@ def run_range(
     return job.execute_in_process(instance=instance, tags=tags, raise_on_error=False), instance
 
 
-def test_each_day_of_a_range_run_has_its_own_row_count(tmp_path: Path) -> None:
+def test_each_day_of_a_range_run_has_its_own_row_count(tmp_path: Path) -> None:  # cases F11, F13
     lake = Lake(tmp_path)
     _, instance = run_range(lambda day, _: make(lake, day, rows=100 + day.day), "2025-03-01", "2025-03-03")
     records = instance.fetch_materializations(dg.AssetKey(["toy", "shards"]), limit=10).records

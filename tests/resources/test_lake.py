@@ -235,6 +235,15 @@ def test_f17_an_input_whose_verdict_forbids_is_refused_even_where_a_result_stand
     assert held(lake) == {"x": "1"}
 
 
+def test_f17_a_refused_input_is_not_waited_for_though_another_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="bad_row_share"):
+        Lake(tmp_path).materialize(
+            plan(missing=("shards 2025-12-31",), blocked=("deliveries 2025-12-31 failed bad_row_share",)),
+            refuses,
+            dataset="shop",
+        )
+
+
 @pytest.mark.parametrize("damage", ["flip", "cut", "grow", "remove"])
 def test_a_damaged_file_is_found_before_it_is_read(tmp_path: Path, damage: str) -> None:
     lake = Lake(tmp_path)
@@ -244,7 +253,7 @@ def test_a_damaged_file_is_found_before_it_is_read(tmp_path: Path, damage: str) 
         path.unlink()
     else:
         path.write_text({"flip": "1235", "cut": "123", "grow": "12345"}[damage])
-    with pytest.raises(CorruptError, match=r"shop/shards 2026-01-01.*--rebuild"):
+    with pytest.raises(CorruptError, match=r"shop/shards 2026-01-01.*--rebuild --judge 0$"):
         lake.verified_path(made, made.files[0])
 
 

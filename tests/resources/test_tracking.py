@@ -73,7 +73,7 @@ def points(*values: float, key: str = "loss", first: int = 0) -> list[Metric]:
     "uri",
     ["./mlruns", "mlruns", "file:./mlruns", "file:///tmp/mlruns", "sqlite:///mlflow.db", "sqlite://", "", "http://"],
 )
-def test_a_store_that_depends_on_the_working_directory_or_on_files_is_refused(uri: str) -> None:
+def test_a_store_that_depends_on_the_working_directory_or_on_files_is_refused(uri: str) -> None:  # cases E3, E4
     with pytest.raises(ConfigError, match=r"must be sqlite:////absolute"):
         Tracker(uri)
 
@@ -97,7 +97,7 @@ def start_a_run(uri: str, folder: Path, together: Barrier) -> None:
     started(tracker)
 
 
-def test_processes_in_different_folders_that_meet_a_fresh_store_at_once_share_it(tmp_path: Path) -> None:
+def test_processes_in_different_folders_that_meet_a_fresh_store_at_once_share_it(tmp_path: Path) -> None:  # case E4
     uri = f"sqlite:///{tmp_path / 'store' / 'mlflow.db'}"
     folders = [tmp_path / name for name in "abc"]
     for folder in folders:
@@ -155,7 +155,7 @@ ENDINGS = {
 }
 
 
-def test_the_final_status_is_true_however_the_process_ends(tracker: Tracker, client: MlflowClient) -> None:
+def test_the_final_status_is_true_however_the_process_ends(tracker: Tracker, client: MlflowClient) -> None:  # case E2
     runs = {name: started(tracker, tags={"owner": name}) for name in ENDINGS}
     stranger = started(tracker, tags={})
     for name in ENDINGS:
@@ -189,7 +189,9 @@ def test_an_interruption_kills_and_an_error_or_a_failed_exit_fails() -> None:
     }
 
 
-def test_numbers_that_are_not_finite_are_counted_instead_of_logged(tracker: Tracker, client: MlflowClient) -> None:
+def test_numbers_that_are_not_finite_are_counted_instead_of_logged(
+    tracker: Tracker, client: MlflowClient
+) -> None:  # case E5
     run_id = started(tracker)
     tracker.log(run_id, points(0.5, float("inf"), float("-inf"), float("nan"), 0.25))
     history = client.get_metric_history(run_id, "loss")
@@ -201,7 +203,7 @@ def test_numbers_that_are_not_finite_are_counted_instead_of_logged(tracker: Trac
 
 
 @pytest.mark.parametrize("name", ["auc@2025-03-01", "auc=1", "a//b", "x[1]", "loss(ema)", "", "/a", "../a", ".", "a\n"])
-def test_a_name_that_mlflow_refuses_is_refused_before_anything_is_logged(
+def test_a_name_that_mlflow_refuses_is_refused_before_anything_is_logged(  # case E12
     name: str, tracker: Tracker, client: MlflowClient
 ) -> None:
     with pytest.raises(ValueError, match="a metric's name"):
@@ -213,7 +215,7 @@ def test_a_name_that_mlflow_refuses_is_refused_before_anything_is_logged(
 
 
 @pytest.mark.parametrize("name", ["auc/2025-03-01", "eval/logistic_regression/auc", "time: wait.s", "a_b-c"])
-def test_a_name_that_we_accept_mlflow_accepts(name: str, tracker: Tracker, client: MlflowClient) -> None:
+def test_a_name_that_we_accept_mlflow_accepts(name: str, tracker: Tracker, client: MlflowClient) -> None:  # case E12
     run_id = started(tracker)
     tracker.log(run_id, points(0.5, key=checked_name(name)))
     assert client.get_run(run_id).data.metrics == {name: 0.5}
@@ -225,7 +227,9 @@ def test_two_thousand_points_all_arrive(tracker: Tracker, client: MlflowClient) 
     assert sorted(m.value for m in client.get_metric_history(run_id, "loss")) == [float(i) for i in range(2_001)]
 
 
-def test_a_resumed_run_repeats_neither_its_steps_nor_its_params(tracker: Tracker, client: MlflowClient) -> None:
+def test_a_resumed_run_repeats_neither_its_steps_nor_its_params(
+    tracker: Tracker, client: MlflowClient
+) -> None:  # case E9
     run_id = started(tracker)
     tracker.log(run_id, points(1.0, 0.9, 0.8))
     tracker.finish(run_id, "KILLED")

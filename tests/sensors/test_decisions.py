@@ -113,7 +113,7 @@ def decide(rule: Any, state: FakeState, attempts: Any = lambda _: 0) -> Decision
 CONTENT = Staleness(reason="landed a.csv changed", history_only=False, weight=1.0)
 
 
-def test_four_days_that_landed_at_once_are_all_asked_for() -> None:
+def test_four_days_that_landed_at_once_are_all_asked_for() -> None:  # case F5
     state = FakeState(days=[1, 2, 3, 4], missing={n: set(DATA_ASSETS) for n in (1, 2, 3, 4)})
     requests = decide(new_data, state).requests
     assert [(r.first, r.last) for r in requests] == [(day(1), day(4))]

@@ -55,7 +55,7 @@ def test_the_metrics_are_those_of_all_rows_together(world: World, made: Material
     assert made.manifest.counts == {"rows": 300, "positives": int(found["label"].sum())}
 
 
-def test_five_rows_in_four_buckets_are_five_rows(world: World) -> None:
+def test_five_rows_in_four_buckets_are_five_rows(world: World) -> None:  # case D4
     records, _ = world.rows(5, seed=0)
     records = np.repeat(records[:1], 5, axis=0)
     labels = np.array([1, 1, 1, 0, 0], np.float32)

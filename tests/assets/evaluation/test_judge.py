@@ -167,6 +167,29 @@ def test_a_champion_whose_file_was_damaged_is_not_compared_with(world: World) ->
         world.judged(D4, skill=0.45)
 
 
+def test_a_damaged_champion_that_was_trained_again_to_the_same_weights_is_compared_with(world: World) -> None:
+    first = world.judged(D3, skill=0.25, seed=1)
+    world.judged(D4, skill=0.05, seed=2)  # the verdict that names it is no longer that of its own day
+    model = world.lake.read("shop", "model", D3)
+    assert model is not None
+    world.lake.path(model, model.files[0]).write_text("{}")
+    world.model(D3, skill=0.25, seed=1)
+    found = world.judged(D5, skill=0.05, seed=3)
+    assert found.facts["incumbent"] == first.facts["champion"]
+    assert found.facts["metrics"]["incumbent"]["auc"] > 0.7
+
+
+def test_a_damaged_champion_whose_day_gives_other_weights_now_says_which_days_to_judge_again(world: World) -> None:
+    world.judged(D3, skill=0.25, seed=1)
+    world.judged(D4, skill=0.05, seed=2)
+    model = world.lake.read("shop", "model", D3)
+    assert model is not None
+    world.lake.path(model, model.files[0]).write_text("{}")
+    world.model(D3, skill=0.24, seed=9)
+    with pytest.raises(CorruptError, match=r"--days 2026-01-03..2026-01-05 --rebuild --judge 3"):
+        world.judged(D5, skill=0.05, seed=3)
+
+
 def test_an_incumbent_that_reads_other_columns_is_replaced_by_the_best_baseline(world: World) -> None:
     world.judged(D3, skill=0.25)
     features = world.dataset.features.model_copy(update={"categories": ("country", "item")})

@@ -21,7 +21,7 @@ def arrays(*rows: tuple[float, float]) -> tuple[np.ndarray, np.ndarray]:
     return np.array(labels, np.float32), np.array(scores, np.float32)
 
 
-def test_auc_is_over_all_rows_and_not_a_mean_over_ranks() -> None:
+def test_auc_is_over_all_rows_and_not_a_mean_over_ranks() -> None:  # case D9
     first, second = [(1, 0.9), (0, 0.8)], [(1, 0.2), (0, 0.1)]
     assert auc(*arrays(*first, *second)) == 0.75
     assert [auc(*arrays(*first)), auc(*arrays(*second))] == [1.0, 1.0]

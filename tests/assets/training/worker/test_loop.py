@@ -14,7 +14,7 @@ from trainable import FIRST, packed, spec_of, toy_rows, trained_as, write_day, w
 
 from assets.training.loader import Loader
 from assets.training.spec import Spec
-from assets.training.worker import checkpoint
+from assets.training.worker import checkpoint, loop
 from assets.training.worker.clock import PARTS, UNEXPLAINED, Clock
 from assets.training.worker.group import Alone
 from assets.training.worker.loop import Training, rate_share, train
@@ -138,9 +138,13 @@ def test_the_seconds_of_a_report_are_its_wall_time(spec: Spec) -> None:
     assert rows == pytest.approx(spec.order.total, rel=0.1)
 
 
-def test_a_report_tells_the_loss_of_every_read_since_the_one_before(spec: Spec) -> None:
+def test_a_report_tells_the_loss_of_every_read_since_the_one_before(
+    spec: Spec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "_REPORT_S", 0.01)
     reports: list[dict[str, Any]] = []
     train(spec, Alone(), reports.append)
+    assert len(reports) > 1
     losses = [point for report in reports for point in report["losses"]]
     assert [step for step, _ in losses] == [*range(5, spec.order.steps, 5), spec.order.steps]  # a checkpoint reads too
     kept = checkpoint.known(spec.checkpoint_folder)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 import torch
 
 from assets.training.worker import table as module
@@ -40,6 +41,16 @@ def test_rows_that_no_batch_named_stay_and_are_known_as_untrained() -> None:
     assert table.trained.nonzero().flatten().tolist() == [3, 7]
     untouched = ~table.trained
     assert torch.equal(table.weight[untouched], before[untouched])
+
+
+def test_a_gradient_moves_a_row_that_is_hardly_known_no_further_than_one_that_is_known_well() -> None:
+    table, gradient = table_of(), torch.full((1, WIDTH), 0.3)
+    for _ in range(20):
+        table.update(torch.tensor([3]), gradient, rate=0.3)
+    before = table.weight.clone()
+    table.update(torch.tensor([3, 7]), gradient.expand(2, WIDTH), rate=0.3)
+    known, new = (before - table.weight)[[3, 7], 0].tolist()
+    assert new == pytest.approx(known, rel=0.1)
 
 
 def test_the_row_of_the_unseen_stays_zero() -> None:
