@@ -30,7 +30,7 @@ def digests(shop: Mini) -> dict[tuple[str, str], str]:
 
 
 def small_shop(folder: Path) -> Mini:
-    return Mini.write(folder, days=4, scale=0.02, window_days=3, epochs=2)
+    return Mini.write(folder, days=3, scale=0.02, window_days=2, epochs=2)
 
 
 @pytest.fixture(scope="module")
