@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from sensors.summary import Judged
 
 _HOST = "127.0.0.1"
+_CHECK_ERROR = "DagsterAssetCheckFailedError"  # says only that a check failed, not which and why
 _SEED_FILE = "seed.json"  # beside the demo's files: which shop they are of
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
@@ -62,6 +64,16 @@ def _span(text: str) -> tuple[date, date]:
     if span[1] < span[0]:
         raise ConfigError(f"--days must not end before it begins, got {text!r}: say {last}..{first}.")
     return span
+
+
+def _take_landing(name: str, landing: Path | None) -> None:
+    """The dataset's files land there from now on, if a folder was named."""
+    if landing is None:
+        return
+    if not landing.is_dir():
+        raise ConfigError(f"--landing must be a folder, got {landing}: nothing could land there.")
+    remember_landing(name, landing)
+    os.environ[f"LANDING_{name.upper()}"] = str(landing.resolve())  # what was just said beats what was set before
 
 
 def _state(deployment: Deployment, name: str) -> State:
@@ -132,6 +144,7 @@ def run(
         _end_orphaned_runs()
         worked, failures = _work(deployment, state, first=first, last=last, judge=judge, rebuild=rebuild)
         if not worked and not failures:
+            _tell_stale_models(state, first=first, last=last)
             out.print(
                 f"[green]{name}: everything from {first} to {last} is done and up to date; nothing to do.[/]",
                 soft_wrap=True,
@@ -142,6 +155,18 @@ def run(
                 "[bold red]not everything could be built[/]", *failures, sep="\n", highlight=False, soft_wrap=True
             )
             raise typer.Exit(2)
+
+
+def _tell_stale_models(state: State, *, first: date, last: date) -> None:
+    """Which models were trained on data that has changed since: they are kept, and a person decides."""
+    built = [day for day in state.ledger.days("model") if first <= day <= last]
+    if stale := [day for day in built if state.of("model", day).stale]:
+        span = f"{stale[0]}..{stale[-1]}"
+        out.print(
+            f"[yellow]the data of {len(stale)} trained models changed since ({span}); they stay as they are. To train again: "
+            f"slicewise run {state.dataset.name} --days {span} --judge {len(stale)} --rebuild[/]",
+            soft_wrap=True,
+        )
 
 
 def _end_orphaned_runs() -> None:
@@ -274,6 +299,7 @@ def _reasons(result: dg.ExecuteInProcessResult) -> str:
     for check in result.get_asset_check_evaluations():
         if not check.passed and check.blocking:
             lines.append(f"{check.asset_key.path[-1]}, check {check.check_name}: {check.description}")
+    lines = [line for line in lines if _CHECK_ERROR not in line] or lines
     return "\n".join(lines) or "It was stopped."
 
 
@@ -321,6 +347,8 @@ def _print_judgement(deployment: Deployment, state: State, judged: Judged) -> No
         table.add_row(who, *("" if value is None else f"{value:.4f}" for value in values))
     out.print(table)
     out.print(judged.reason, highlight=False, soft_wrap=True)
+    champion = state.as_json()["champion"]
+    out.print(f"champion: {'the model of ' + champion['day'] if champion else 'none yet'}", highlight=False)
     out.print(f"training: {total:.1f} s ({split})", soft_wrap=True)
     out.print(f"cycle time, from the day's delivery to its champion: {judged.cycle_s:.0f} s")
 
@@ -405,46 +433,68 @@ def paths(
     ],
     days: Annotated[str, typer.Argument(help="A..B or one day")],
 ) -> None:
-    """The current files of an asset, one a line, for other engines."""
+    """The current files of an asset, one a line, for other engines; `quarantine` for the rows that did not fit."""
     from resources.contract.days import days_between
     from resources.contract.manifest import ASSETS
     from resources.lake import Lake
 
     with _told():
-        if asset not in ASSETS:
-            raise ConfigError(f"there is no asset {asset!r}. Known: {', '.join(ASSETS)}.")
+        if asset not in (*ASSETS, "quarantine"):
+            raise ConfigError(f"there is no asset {asset!r}. Known: {', '.join(ASSETS)}, quarantine.")
         deployment = Deployment.from_env()
         _state(deployment, name)
         lake = Lake(deployment.lake)
         for day in days_between(*_span(days)):
-            if (manifest := lake.read(name, asset, day)) is not None:
-                for entry in manifest.files:
-                    typer.echo(lake.path(manifest, entry))
+            manifest = lake.read(name, "deliveries" if asset == "quarantine" else asset, day)
+            for entry in manifest.files if manifest is not None else ():
+                # files without rows (sketches, a header's schema) are none of other engines' business
+                if entry.rows and entry.name.endswith("quarantine.parquet") == (asset == "quarantine"):
+                    typer.echo(lake.path(manifest, entry))  # pyright: ignore[reportArgumentType]
 
 
 @app.command()
-def check(name: Name) -> None:
+def check(
+    name: Name,
+    landing: Annotated[Path | None, typer.Option(help="where its files land; remembered in .env")] = None,
+) -> None:
     """Validate a dataset's YAML, and a sample of its landed files against it."""
     from assets.ingestion.check import check_sample
 
     with _told():
-        state = _state(Deployment.from_env(), name)
+        _take_landing(name, landing)
+        deployment = Deployment.from_env()
+        state = _state(deployment, name)
         findings = check_sample(state.dataset, state.landing)
-    out.print(f"datasets/{name}.yaml is a valid contract; {len(state.landing.days())} days have landed files.")
+        if not state.landing.all:
+            raise DataError(
+                f"{name} is a valid contract, but no file matches {state.dataset.source.files} yet. Put one there, or say "
+                f"where they are: slicewise check {name} --landing FOLDER."
+            )
+    out.print(f"datasets/{name}.yaml is a valid contract; {len(state.landing.all)} files have landed.")
     for finding in findings:
-        out.print(
-            f"  {'[red]serious[/]: ' if finding.serious else ''}", finding, sep="", highlight=False, soft_wrap=True
-        )
+        out.print(f"  {'serious: ' if finding.serious else ''}{finding}", highlight=False, markup=False, soft_wrap=True)
     if any(finding.serious for finding in findings):
+        out.print(
+            "[red]a day like this would be refused[/]: mend the files, or what the contract says of these columns."
+        )
         raise typer.Exit(1)
-    if not state.landing.days():
-        out.print(f"no file matches {state.dataset.source.files} yet.")
-    elif findings:
+    if findings:
         out.print(
             f"the sample fits the contract but for these rows, fewer than bad_rows.at_most ({state.dataset.bad_rows.at_most:.1%})."
         )
     else:
         out.print("the sample fits the contract.")
+
+
+def _refuse_taken(port: int, option: str) -> None:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((_HOST, port))
+        except OSError as error:
+            raise ConfigError(
+                f"port {port} is taken: end what listens there, or say another one with {option}."
+            ) from error
 
 
 @app.command()
@@ -455,6 +505,9 @@ def ui(
     """Dagster (page, daemon, sensors) and MLflow on loopback, until Ctrl-C."""
     from resources.tracking import Tracker
 
+    with _told():
+        for number, option in ((port, "--port"), (mlflow_port, "--mlflow-port")):
+            _refuse_taken(number, option)
     deployment = Deployment.from_env()
     deployment.prepare()
     Tracker(deployment.mlflow_uri).initialise()

@@ -151,7 +151,9 @@ class State:
         verdict = self.ledger.get("champion", day)
         states = {asset: self.of(asset, day) for asset in DATA_ASSETS}
         model, labels_state = self.ledger.get("model", day), states["labels"].state
-        stale = [f"{asset}: {s.stale.reason}" for asset, s in states.items() if s.stale]
+        built = [m for asset in DATA_ASSETS if (m := self.ledger.get(asset, day)) is not None]
+        stale = [f"{m.asset}: refused, {m.blocked_by}" for m in built if m.blocked_by]
+        stale += [f"{asset}: {s.stale.reason}" for asset, s in states.items() if s.stale]
         if model is not None and (behind := staleness(model, self.plan("model", day))):
             stale.append(f"model: {behind.reason}")
         return {

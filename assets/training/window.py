@@ -41,6 +41,14 @@ def window_of(dataset: Dataset, day: date) -> tuple[date, date]:
     return last - timedelta(days=dataset.train.window_days - 1), last
 
 
+def _first_judged(dataset: Dataset) -> date:
+    """The first day whose window begins on the dataset's first day or later."""
+    day = dataset.days.first + timedelta(days=dataset.train.window_days)
+    while window_of(dataset, day)[0] < dataset.days.first:
+        day += timedelta(days=1)
+    return day
+
+
 def immature(dataset: Dataset, ledger: Ledger, day: date, *, closed: Closed) -> str | None:
     """Why the features and labels of a day cannot be used yet, or None: built, complete, closed, of the same shards."""
     features, labels = ledger.get("features", day), ledger.get("labels", day)
@@ -80,7 +88,8 @@ def plan(dataset: Dataset, ledger: Ledger, day: date, *, closed: Closed) -> Plan
     if first < dataset.days.first:
         missing.append(
             f"features {first} (it lies before {dataset.days.first}, the dataset's first day: "
-            f"a judged day has {dataset.train.window_days} full days before it)"
+            f"a judged day has {dataset.train.window_days} full days before it, so the first is {_first_judged(dataset)}; "
+            f"a smaller train.window_days comes to one sooner)"
         )
     days = list(days_between(max(first, dataset.days.first), last))
     for past in days:

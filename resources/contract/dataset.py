@@ -166,8 +166,8 @@ class Column(Strict):
     between: tuple[Number, Number] | None = None
     at_least: Number | None = None
     at_most: Number | None = None
-    true: tuple[str, ...] = Field(default=("true", "1"))  # flags, compared in lower case
-    false: tuple[str, ...] = Field(default=("false", "0"))
+    true: tuple[str, ...] = Field(default=("true", "1", "yes"))  # flags, compared in lower case
+    false: tuple[str, ...] = Field(default=("false", "0", "no"))
 
     @model_validator(mode="after")
     def _fitting(self) -> Column:
@@ -409,7 +409,8 @@ class Dataset(Strict):
 def _frozen(value: Any) -> Any:
     """YAML's lists as tuples, so that the strict model takes them and nothing of a contract can change."""
     if isinstance(value, dict):
-        return {key: _frozen(inner) for key, inner in value.items()}
+        # `true:` and `false:` are keys of a flag's words; YAML reads them as booleans
+        return {str(k).lower() if isinstance(k, bool) else k: _frozen(inner) for k, inner in value.items()}
     return tuple(_frozen(inner) for inner in value) if isinstance(value, list) else value
 
 
@@ -422,6 +423,8 @@ def _located(file: str, error: ValidationError) -> str:
             continue  # a list that is too short only because an item of it was refused
         key = ".".join(str(part) for part in fault["loc"] if not str(part).startswith("<"))
         message = fault["msg"].removeprefix("Value error, ")
+        if fault["type"] == "extra_forbidden":
+            message = "there is no such key, and a mistyped one would be silently without effect"
         shown = fault.get("input")
         found = f", got {shown!r}" if isinstance(shown, str | int | float | bool) and repr(shown) not in message else ""
         lines.append(f"{file}: {key or 'the dataset'}: {message}{found}")

@@ -18,7 +18,9 @@ from resources.contract.manifest import ASSETS
 from resources.lake import Lake
 
 DRIVER = Path(__file__).parent / "driver.py"
-FINISHED_POINTS = [f"{asset}:{point}" for asset in ASSETS for point in ("begun", "written", "publishing", "published")]
+# in the order in which a run comes to them: each kill leaves the later ones still to be reached
+STAGES = ("deliveries", "shards", "labels", "rollups", "features", "model", "evaluation", "champion")
+FINISHED_POINTS = [f"{asset}:{point}" for asset in STAGES for point in ("begun", "written", "publishing", "published")]
 RANDOM_MOMENTS = 10
 
 
