@@ -53,7 +53,6 @@ def read_contracts(deployment: Deployment) -> Contracts:
             good[path.stem] = load_dataset(path, variables=deployment.variables(path.stem))
         except (ConfigError, OSError, UnicodeDecodeError) as error:
             broken[path.stem] = str(error)
-            log.error(f"left out a dataset: {error}")
     return Contracts(good=good, broken=broken)
 
 
@@ -97,6 +96,8 @@ def build_definitions(deployment: Deployment, progress: Progress) -> dg.Definiti
 def _this_place() -> dg.Definitions:
     deployment = Deployment.from_env()
     deployment.prepare()
+    for text in read_contracts(deployment).broken.values():
+        log.error(f"left out a dataset: {text}")
     return build_definitions(deployment, Silence())
 
 

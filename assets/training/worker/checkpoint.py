@@ -60,9 +60,14 @@ def write(folder: Path, state: dict[str, Any], *, step: int, loss: float) -> Che
 
 
 def known(folder: Path) -> list[Checkpoint]:
-    """The checkpoints of a folder that count, by step."""
-    files = sorted(folder.glob("step=*.json"))
-    return [Checkpoint(**{**json.loads(f.read_bytes()), "path": str(f.with_suffix(".pt"))}) for f in files]
+    """The checkpoints of a folder that count, by step; one whose own record is damaged counts no more."""
+    found = []
+    for file in sorted(folder.glob("step=*.json")):
+        try:
+            found.append(Checkpoint(**{**json.loads(file.read_bytes()), "path": str(file.with_suffix(".pt"))}))
+        except (ValueError, TypeError) as error:
+            log.warning(f"passed over the checkpoint of {file}: its record cannot be read ({error})")
+    return found
 
 
 def unwanted(checkpoints: list[Checkpoint]) -> list[Checkpoint]:

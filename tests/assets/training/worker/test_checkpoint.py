@@ -52,6 +52,19 @@ def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(  # case D16
     assert torch.equal(loaded["weights"], torch.full((4000,), 100.0))
 
 
+@pytest.mark.parametrize(
+    "damage", [cut(0), cut(0.5), lambda path: path.write_text("[]"), lambda path: path.write_text("{}")]
+)
+def test_a_checkpoint_whose_record_is_damaged_is_passed_over_too(
+    tmp_path: Path, damage: Callable[[Path], object]
+) -> None:
+    written(tmp_path, (100, 0.5), (200, 0.4))
+    damage(tmp_path / "step=000000200.json")
+    found = checkpoint.newest_whole(tmp_path)
+    assert found is not None
+    assert found.step == 100
+
+
 def test_without_a_whole_one_there_is_none(tmp_path: Path) -> None:
     assert checkpoint.newest_whole(tmp_path / "nowhere") is None
     written(tmp_path, (100, 0.5))

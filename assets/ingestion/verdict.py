@@ -1,0 +1,87 @@
+"""Whether a delivery is fit to build on: the checks on what was read from its files, and what they say.
+
+Rows of an export that belong to no day all lie on its first one. That day is not to blame for them, so they are judged
+against all rows of their file, and the day by its own rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from assets.ingestion.reasons import NOT_BAD, OUT_OF_DAYS, Reason
+from resources.contract.dataset import Dataset
+from resources.contract.manifest import Check, FileEntry
+from resources.lake import Piece
+
+CHECKS = {
+    "conservation": (True, "Rows read from the files are the good rows and those in quarantine, as they were written."),
+    "bad_row_share": (True, "Rows that do not fit the contract, as a share of those delivered."),
+    "time_bounds": (False, "Rows of days that this delivery cannot hold, as a share of those delivered."),
+}
+_TOLD = 3  # shares that one message goes into
+
+
+@dataclass(frozen=True, kw_only=True)
+class Share:
+    """Some rows of `rows`, by their faults; `of` says which rows those are."""
+
+    faults: Sequence[Mapping[str, Any]]
+    rows: int
+    of: str = "rows"
+
+    @property
+    def num_bad(self) -> int:
+        return sum(fault["rows"] for fault in self.faults)
+
+    @property
+    def value(self) -> float:
+        return self.num_bad / self.rows if self.rows else 0.0
+
+    def __str__(self) -> str:
+        text = f"{self.num_bad:,} of {self.rows:,} {self.of} ({self.value:.2%})"
+        if not self.faults:
+            return text
+        most = max(self.faults, key=lambda fault: fault["rows"])
+        value = "" if most["value"] is None else f", value {most['value']!r}"
+        column = f", column {most['column']}{value}" if most["column"] else ""
+        return f"{text}, {most['rows']:,} of them {most['reason']}, as {most['file']}, line {most['line']:,}{column}"
+
+
+def checks(dataset: Dataset, landed: Mapping[str, Mapping[str, Any]], files: Sequence[Piece | FileEntry]) -> list[Check]:
+    """The verdict on a delivery: by what is remembered of each landed file, and by the pieces made of them."""
+    limit, rows = dataset.bad_rows.at_most, sum(fact["rows"] for fact in landed.values())
+    outside = Share(faults=_faults(landed, of=OUT_OF_DAYS), rows=rows)
+    return [
+        _conservation(files, rows=rows),
+        _at_most("bad_row_share", _bad_shares(dataset, landed), limit=limit),
+        _at_most("time_bounds", [outside], limit=limit),
+    ]
+
+
+def _faults(landed: Mapping[str, Mapping[str, Any]], *, of: Iterable[Reason]) -> list[dict[str, Any]]:
+    """What is wrong with the rows of some files, for these reasons."""
+    texts = {reason.text for reason in of}
+    return [
+        {**fault, "file": name} for name, fact in landed.items() for fault in fact["faults"] if fault["reason"] in texts
+    ]
+
+
+def _bad_shares(dataset: Dataset, landed: Mapping[str, Mapping[str, Any]]) -> list[Share]:
+    """The bad rows of a day, and apart from them those of each export that belong to no day."""
+    bad = _faults(landed, of=set(Reason) - set(NOT_BAD))
+    own, rows, apart = [], 0, []
+    for name, fact in landed.items():
+        dayless = [fault for fault in fact["faults"] if fault["column"] in (None, dataset.time.column)]
+        mine = [fault for fault in bad if fault["file"] == name]
+        rows += fact["rows"]
+        if "rows_of_file" not in fact:
+            own += mine
+            continue
+        rows -= sum(fault["rows"] for fault in dayless)
+        own += [fault for fault in mine if fault["column"] not in (None, dataset.time.column)]
+        without = [fault for fault in mine if fault["column"] in (None, dataset.time.column)]
+        if without:
+            apart.append(Share(faults=without, rows=fact["rows_of_file"], of=f"rows of {name}, whatever their day,"))
+    return [Share(faults=own, rows=rows), *apart]
