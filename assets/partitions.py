@@ -4,8 +4,6 @@ Data assets may get many days in one run. Each day is built and reported by itse
 days otherwise); a day that fails does not stop the other days of its step, and the step then fails with all of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date, timedelta
 from typing import Any
@@ -16,7 +14,9 @@ from dagster._core.errors import DagsterExecutionInterruptedError
 from resources.contract.dataset import Dataset
 from resources.contract.errors import SlicewiseError, TransientError
 from resources.contract.manifest import Manifest
-from resources.lake import Materialized
+from resources.defs import LakeResource
+from resources.lake import Lake, Materialized
+from resources.progress import Progress
 
 RANGE_START = "dagster/asset_partition_range_start"
 RANGE_END = "dagster/asset_partition_range_end"
@@ -39,6 +39,45 @@ def day_grid(dataset: Dataset) -> dg.DailyPartitionsDefinition:
         end_date=(last + timedelta(days=1)).isoformat() if last else None,
         timezone=dataset.days.zone,
     )
+
+
+def data_asset(
+    dataset: Dataset,
+    name: str,
+    *,
+    after: tuple[str, ...],
+    kinds: set[str],
+    description: str,
+    checks: Mapping[str, tuple[bool, str]],
+    builder: Callable[[Lake], Callable[[date, bool], Materialized]],
+    metadata: Mapping[str, Any],
+    describe: Callable[[Manifest], Mapping[str, Any]] = lambda _: {},
+) -> dg.AssetsDefinition:
+    """One data asset of a dataset: identity-mapped onto the assets `after` which it comes, any number of days a run.
+
+    Args:
+        builder: given the lake, what builds a day.
+        metadata: of the asset itself, such as its columns.
+        describe: what its days' pages show beyond the metadata of every room.
+    """
+    key, grid = dg.AssetKey([dataset.name, name]), day_grid(dataset)
+
+    @dg.asset(
+        key=key,
+        partitions_def=grid,
+        backfill_policy=DATA_BACKFILL,
+        retry_policy=RETRIES,
+        group_name=dataset.name,
+        kinds=kinds,
+        deps=[dg.AssetKey([dataset.name, other]) for other in after],
+        description=description,
+        metadata=metadata,
+        check_specs=check_specs(key, grid, checks),
+    )
+    def days(context: dg.AssetExecutionContext, lake: LakeResource, progress: dg.ResourceParam[Progress]):
+        yield from walk_days(context, checks, builder(lake.open()), advance=progress.days, describe=describe)
+
+    return days
 
 
 def metadata_of(manifest: Manifest) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass
 from datetime import timedelta
@@ -12,6 +13,7 @@ from assets.ingestion.casting import without_nulls
 from assets.ingestion.files import LandedFile
 from assets.ingestion.landing import Landing
 from assets.ingestion.reading import read
+from assets.ingestion.reasons import NOT_BAD
 from assets.ingestion.sifting import Span, sift
 from resources.contract.dataset import Dataset
 from resources.contract.days import day_of
@@ -22,7 +24,9 @@ from resources.contract.errors import DataError
 class Finding:
     """One thing about one file; `rows` is how many of the sampled rows show it, `example` the first of them.
 
-    `serious`: the file would be refused, or more of its rows are bad than `bad_rows.at_most` allows.
+    `share`: how many of the file's sampled rows are bad, for whatever reason; None where none could be read.
+    `serious`: the file would be refused, or its share lies above `bad_rows.at_most` and this fault's own does too. Where
+    no fault's own does, it is the most frequent one.
     """
 
     file: str
@@ -30,6 +34,7 @@ class Finding:
     serious: bool = False
     rows: int | None = None
     example: str | None = None
+    share: float | None = None
 
     def __str__(self) -> str:
         count = f" ({self.rows:,} of the sampled rows)" if self.rows is not None else ""
@@ -65,18 +70,30 @@ def _findings(dataset: Dataset, landing: Landing, file: LandedFile, *, max_rows:
     if not seen:
         return [Finding(file=file.name, what="holds no rows")]
     quarantine = pa.concat_tables(samples)
-    faults = Counter(zip(*(quarantine[name].to_pylist() for name in ("reason", "column")), strict=True))
+    faults = Counter(zip(*(quarantine[name].to_pylist() for name in ("reason", "column")), strict=True)).most_common()
+    sound = {reason.text for reason in NOT_BAD}
+    bad = [rows for (reason, _), rows in faults if reason not in sound]
+    share, allowed = sum(bad) / seen, dataset.bad_rows.at_most * seen
+    # the fewest rows that make a fault serious
+    serious = min((rows for rows in bad if rows > allowed), default=bad[0]) if sum(bad) > allowed else math.inf
     found = [
-        Finding(file=file.name, what=f"column {name!r} is empty or not there", rows=seen)
+        Finding(file=file.name, what=f"column {name!r} is empty or not there", rows=seen, share=share)
         for name, nothing in empty.items()
         if nothing and not dataset.columns[name].required
     ]
-    serious = quarantine.num_rows > dataset.bad_rows.at_most * seen
-    for (reason, column), rows in faults.most_common():
+    for (reason, column), rows in faults:
         first = next(row for row in quarantine.to_pylist() if (row["reason"], row["column"]) == (reason, column))
         value = f", {column} = {first['value']!r}" if column else ""
-        example = f"line {first['line']:,}{value}"
-        found.append(Finding(file=file.name, what=reason, serious=serious, rows=rows, example=example))
+        found.append(
+            Finding(
+                file=file.name,
+                what=reason,
+                serious=rows >= serious and reason not in sound,
+                rows=rows,
+                example=f"line {first['line']:,}{value}",
+                share=share,
+            )
+        )
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
@@ -12,6 +13,9 @@ import pyarrow as pa
 from assets.ingestion.reasons import Reason
 from resources.contract.dataset import Dataset
 from resources.contract.errors import DataError
+
+_DELIMITERS = ",;\t|"
+_NAMED = 10  # columns of a file that a message names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,10 +66,28 @@ def require_columns(dataset: Dataset, found: Collection[str], *, file: str) -> N
     missing = [name for name, required in declared_columns(dataset).items() if required and name not in found]
     if not missing:
         return
+    delimiter = dataset.source.csv.delimiter
+    if dataset.source.format == "csv" and len(found) == 1:
+        [header] = found
+        likely = max(_DELIMITERS, key=header.count)
+        if likely != delimiter and likely in header:
+            raise DataError(
+                f"{file} has one column when it is cut at {json.dumps(delimiter)}, and {json.dumps(likely)} in its header: set "
+                f"`source.csv.delimiter` to {json.dumps(likely)}."
+            )
     # of a file that lacks its header, the names found are the values of somebody's row
     personal = any(column.personal for column in dataset.columns.values())
-    names = f"{len(found)} others" if personal else ", ".join(map(repr, sorted(found)))
+    if personal and not declared_columns(dataset).keys() & set(found):
+        names = f"{len(found)} others"
+    else:
+        more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+        names = ", ".join(map(repr, list(found)[:_NAMED])) + more
+    remedies = ["Land the file with it"]
+    if dataset.time.column in missing:
+        remedies.append("name the column of the times in `time.column`")
+    if missing != [dataset.time.column]:
+        remedies.append("declare a column that may be missing `required: false`")
     raise DataError(
         f"{file} has no column {', '.join(map(repr, missing))}, which the contract of {dataset.name} requires; it has "
-        f"{names}. Land the file with it, or declare it `required: false`."
+        f"{names}. {', or '.join(remedies)}."
     )

@@ -8,7 +8,7 @@ a second name adds nothing.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
@@ -17,19 +17,16 @@ from typing import Any
 from assets.ingestion.files import LandedFile, sha256_of_landed
 from assets.ingestion.landing import Landing
 from assets.ingestion.pieces import key_of, write_pieces
-from assets.ingestion.reasons import NOT_BAD, OUT_OF_DAYS, rows_of
+from assets.ingestion.reasons import NOT_BAD, rows_of
 from assets.ingestion.sifting import Span
+from assets.ingestion.verdict import CHECKS as CHECKS  # with the asset, for its page
+from assets.ingestion.verdict import checks
 from resources.contract.dataset import Dataset
 from resources.contract.errors import DataError
-from resources.contract.manifest import Check, FileEntry, Ledger, Manifest, Parent, Plan, contract_digest
+from resources.contract.manifest import FileEntry, Ledger, Manifest, Parent, Plan, contract_digest
 from resources.lake import Lake, Materialized, Outcome, Piece
 
-LOGIC_VERSION = 1
-CHECKS = {
-    "conservation": (True, "Rows read from the files are the good rows and those in quarantine, as they were written."),
-    "bad_row_share": (True, "Rows that do not fit the contract, as a share of those delivered."),
-    "time_bounds": (False, "Rows of days that this delivery cannot hold, as a share of those delivered."),
-}
+LOGIC_VERSION = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +41,7 @@ class Delivered:
 
     def remembered(self) -> dict[str, Any]:
         """What the manifest says of it before it has been read."""
-        fact = dict(self.fact or {"rows": 0, "good": 0, "quarantined": 0, "reasons": {}, "ambiguous": 0})
+        fact = dict(self.fact or {"rows": 0, "good": 0, "quarantined": 0, "reasons": {}, "faults": [], "ambiguous": 0})
         fact |= {"sha256": self.sha256, "gone": self.file is None}
         if self.file is not None:
             fact |= {"bytes": self.file.bytes, "modified_ns": self.file.modified_ns}
@@ -113,6 +110,8 @@ def build(
             span = index.span(dataset, day) if index else Span.of_delivery(dataset, day)
             rows = index.days[day] if index else None
             made, fact = write_pieces(dataset, file.file, folder, span=span, num_indexed=rows)
+            if index:
+                fact["rows_of_file"] = sum(index.days.values())
             pieces += made
             facts[file.name] |= fact
             lake.step("deliveries:file")
@@ -202,37 +201,6 @@ def _outcome(dataset: Dataset, pieces: list[Piece], kept: list[FileEntry], facts
             "files": sum("same_as" not in fact for fact in landed),
         },
         quarantined=quarantined,
-        checks=(
-            _conservation([*pieces, *kept], rows=rows),
-            _share("bad_row_share", bad, rows, quarantined, limit=dataset.bad_rows.at_most),
-            _share("time_bounds", rows_of(quarantined, OUT_OF_DAYS), rows, quarantined, limit=dataset.bad_rows.at_most),
-        ),
+        checks=tuple(checks(dataset, facts["landed"], [*pieces, *kept])),
         facts=facts,
-    )
-
-
-def _conservation(files: Sequence[Piece | FileEntry], *, rows: int) -> Check:
-    good = sum(file.rows for file in files if file.event_day is not None)
-    quarantined = sum(file.rows for file in files if file.event_day is None)
-    return Check(
-        name="conservation",
-        passed=rows == good + quarantined,
-        blocking=CHECKS["conservation"][0],
-        message=f"{rows:,} rows read, {good:,} good, {quarantined:,} in quarantine",
-        value=rows - good - quarantined,
-        limit=0,
-    )
-
-
-def _share(name: str, part: int, rows: int, quarantined: Mapping[str, int], *, limit: float) -> Check:
-    share = part / rows if rows else 0.0
-    reasons = ", ".join(f"{count:,} {reason}" for reason, count in sorted(quarantined.items()))
-    return Check(
-        name=name,
-        passed=share <= limit,
-        blocking=CHECKS[name][0],
-        message=f"{part:,} of {rows:,} rows ({share:.2%}), at most {limit:.2%} may be"
-        + (f"; in quarantine: {reasons}" if reasons else ""),
-        value=share,
-        limit=limit,
     )

@@ -23,6 +23,8 @@ from resources.lake import Piece
 
 log = logging.getLogger(__name__)
 
+_SHOWN = 80  # letters of a value that a manifest repeats
+
 
 def key_of(name: str) -> str:
     """The folder of a landed file's pieces, from its name alone."""
@@ -75,6 +77,7 @@ def write_pieces(
     started = time.monotonic()
     writers: dict[date | None, PieceWriter] = {}
     reasons: Counter[str] = Counter()
+    faults: dict[tuple[str, str | None], dict[str, Any]] = {}
     undeclared: set[str] = set()
     num_read = good = ambiguous = 0
     for chunk in read(dataset, file):
@@ -84,7 +87,10 @@ def write_pieces(
             if event_day not in writers:
                 writers[event_day] = _writer(dataset, folder, file.name, event_day)
             writers[event_day].add(table)
-        reasons.update(sifted.quarantine["reason"].to_pylist())
+        for fault in _faults(sifted.quarantine):
+            first = faults.setdefault((fault["reason"], fault["column"]), {**fault, "rows": 0})
+            first["rows"] += fault["rows"]
+            reasons[fault["reason"]] += fault["rows"]
         undeclared |= chunk.undeclared
         num_read += chunk.num_rows
         good += sifted.num_good
@@ -99,11 +105,28 @@ def write_pieces(
         "good": good,
         "quarantined": reasons.total(),
         "reasons": dict(reasons),
+        "faults": list(faults.values()),
         "ambiguous": ambiguous,
     }
     if undeclared:
         fact["extra_columns"] = sorted(undeclared)[:100]
     return [writer.piece() for writer in writers.values()], fact
+
+
+def _faults(quarantine: pa.Table) -> list[dict[str, Any]]:
+    """The quarantined rows by reason and column: how many they are, and the line and value of the first."""
+    grouped = quarantine.group_by(["reason", "column"], use_threads=False)  # threads know no first
+    found = grouped.aggregate([([], "count_all"), ("line", "first"), ("value", "first")]).to_pylist()
+    return [
+        {
+            "reason": fault["reason"],
+            "column": fault["column"],
+            "rows": fault["count_all"],
+            "line": fault["line_first"],
+            "value": fault["value_first"] and fault["value_first"][:_SHOWN],
+        }
+        for fault in found
+    ]
 
 
 def _writer(dataset: Dataset, folder: Path, name: str, event_day: date | None) -> PieceWriter:

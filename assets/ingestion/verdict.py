@@ -49,7 +49,9 @@ class Share:
         return f"{text}, {most['rows']:,} of them {most['reason']}, as {most['file']}, line {most['line']:,}{column}"
 
 
-def checks(dataset: Dataset, landed: Mapping[str, Mapping[str, Any]], files: Sequence[Piece | FileEntry]) -> list[Check]:
+def checks(
+    dataset: Dataset, landed: Mapping[str, Mapping[str, Any]], files: Sequence[Piece | FileEntry]
+) -> list[Check]:
     """The verdict on a delivery: by what is remembered of each landed file, and by the pieces made of them."""
     limit, rows = dataset.bad_rows.at_most, sum(fact["rows"] for fact in landed.values())
     outside = Share(faults=_faults(landed, of=OUT_OF_DAYS), rows=rows)
@@ -70,18 +72,46 @@ def _faults(landed: Mapping[str, Mapping[str, Any]], *, of: Iterable[Reason]) ->
 
 def _bad_shares(dataset: Dataset, landed: Mapping[str, Mapping[str, Any]]) -> list[Share]:
     """The bad rows of a day, and apart from them those of each export that belong to no day."""
-    bad = _faults(landed, of=set(Reason) - set(NOT_BAD))
-    own, rows, apart = [], 0, []
+    bad = set(Reason) - set(NOT_BAD)
+    own: list[dict[str, Any]] = []
+    apart: list[Share] = []
+    rows = 0
     for name, fact in landed.items():
-        dayless = [fault for fault in fact["faults"] if fault["column"] in (None, dataset.time.column)]
-        mine = [fault for fault in bad if fault["file"] == name]
-        rows += fact["rows"]
-        if "rows_of_file" not in fact:
-            own += mine
-            continue
-        rows -= sum(fault["rows"] for fault in dayless)
-        own += [fault for fault in mine if fault["column"] not in (None, dataset.time.column)]
-        without = [fault for fault in mine if fault["column"] in (None, dataset.time.column)]
-        if without:
-            apart.append(Share(faults=without, rows=fact["rows_of_file"], of=f"rows of {name}, whatever their day,"))
+        of_file = fact.get("rows_of_file")
+        # rows that could not be split have no column, those whose day is not taken the time's
+        dayless = [f for f in fact["faults"] if of_file and f["column"] in (None, dataset.time.column)]
+        rows += fact["rows"] - sum(fault["rows"] for fault in dayless)
+        own += _faults({name: {"faults": [fault for fault in fact["faults"] if fault not in dayless]}}, of=bad)
+        if found := _faults({name: {"faults": dayless}}, of=bad):
+            apart.append(Share(faults=found, rows=of_file, of=f"rows of {name}"))
     return [Share(faults=own, rows=rows), *apart]
+
+
+def _conservation(files: Sequence[Piece | FileEntry], *, rows: int) -> Check:
+    good = sum(file.rows for file in files if file.event_day is not None)
+    quarantined = sum(file.rows for file in files if file.event_day is None)
+    return Check(
+        name="conservation",
+        passed=rows == good + quarantined,
+        blocking=CHECKS["conservation"][0],
+        message=f"{rows:,} rows read, {good:,} good, {quarantined:,} in quarantine",
+        value=rows - good - quarantined,
+        limit=0,
+    )
+
+
+def _at_most(name: str, shares: Sequence[Share], *, limit: float) -> Check:
+    """Passed where no share lies above the limit; the message tells those that do, or else the largest."""
+    worst = sorted(shares, key=lambda share: share.value, reverse=True)
+    above = [share for share in worst if share.value > limit]
+    told = "; ".join(map(str, above[:_TOLD] or worst[:1]))
+    more = f"; and of {len(above) - _TOLD} more files" if len(above) > _TOLD else ""
+    remedy = ": correct the file, or the column's rules in the contract, or raise bad_rows.at_most" if above else ""
+    return Check(
+        name=name,
+        passed=not above,
+        blocking=CHECKS[name][0],
+        message=f"{told}{more}, where at most {limit:.2%} may be bad{remedy}",
+        value=worst[0].value,
+        limit=limit,
+    )

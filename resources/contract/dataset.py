@@ -128,6 +128,16 @@ class Time(Strict):
     def _one_reading(self) -> Time:
         if self.epoch and (self.format or self.zone):
             raise ValueError("`epoch` counts from 1970 in UTC: leave out `format` and `zone`")
+        if self.format is not None and "%" not in self.format:
+            raise ValueError(
+                f"`format` is written with strptime's % letters, such as '%Y-%m-%d %H:%M:%S', got {self.format!r}; leave it "
+                "out for ISO 8601"
+            )
+        if self.format and self.zone is None and not any(offset in self.format for offset in ("%z", "%Z")):
+            raise ValueError(
+                f"`format` {self.format!r} reads no offset (%z), so no row would have a time: name the `zone` that it is "
+                "written in, such as UTC"
+            )
         return self
 
 
