@@ -81,7 +81,7 @@ def require_columns(dataset: Dataset, found: Collection[str], *, file: str) -> N
         names = f"{len(found)} others"
     else:
         more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-        names = ", ".join(map(repr, list(found)[:_NAMED])) + more
+        names = (", ".join(map(repr, list(found)[:_NAMED])) or "none") + more
     remedies = ["Land the file with it"]
     if dataset.time.column in missing:
         remedies.append("name the column of the times in `time.column`")

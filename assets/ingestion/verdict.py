@@ -20,16 +20,21 @@ CHECKS = {
     "bad_row_share": (True, "Rows that do not fit the contract, as a share of those delivered."),
     "time_bounds": (False, "Rows of days that this delivery cannot hold, as a share of those delivered."),
 }
+_REMEDIES = {
+    "bad_row_share": "correct the file, or the column's rules in the contract, or raise bad_rows.at_most",
+    "time_bounds": "correct the file, or days.first, days.last or days.late in the contract",
+}
 _TOLD = 3  # shares that one message goes into
 
 
 @dataclass(frozen=True, kw_only=True)
 class Share:
-    """Some rows of `rows`, by their faults; `of` says which rows those are."""
+    """How many of `rows` have one of these faults; `of` says which rows those are, `are` what the faults make of them."""
 
     faults: Sequence[Mapping[str, Any]]
     rows: int
     of: str = "rows"
+    are: str = "bad"
 
     @property
     def num_bad(self) -> int:
@@ -40,13 +45,14 @@ class Share:
         return self.num_bad / self.rows if self.rows else 0.0
 
     def __str__(self) -> str:
-        text = f"{self.num_bad:,} of {self.rows:,} {self.of} ({self.value:.2%})"
+        text = f"{self.num_bad:,} of {self.rows:,} {self.of} ({self.value:.2%}) are {self.are}"
         if not self.faults:
             return text
         most = max(self.faults, key=lambda fault: fault["rows"])
-        value = "" if most["value"] is None else f", value {most['value']!r}"
-        column = f", column {most['column']}{value}" if most["column"] else ""
-        return f"{text}, {most['rows']:,} of them {most['reason']}, as {most['file']}, line {most['line']:,}{column}"
+        column = f", column {most['column']}" if most["column"] else ""
+        value = f", value {most['value']!r}" if most["value"] is not None else ""
+        example = f"{most['file']}, line {most['line']:,}{column}{value}"
+        return f"{text}, {most['rows']:,} of them {most['reason']} (such as {example})"
 
 
 def checks(
@@ -54,7 +60,7 @@ def checks(
 ) -> list[Check]:
     """The verdict on a delivery: by what is remembered of each landed file, and by the pieces made of them."""
     limit, rows = dataset.bad_rows.at_most, sum(fact["rows"] for fact in landed.values())
-    outside = Share(faults=_faults(landed, of=OUT_OF_DAYS), rows=rows)
+    outside = Share(faults=_faults(landed, of=OUT_OF_DAYS), rows=rows, are="of days that are not taken")
     return [
         _conservation(files, rows=rows),
         _at_most("bad_row_share", _bad_shares(dataset, landed), limit=limit),
@@ -77,14 +83,14 @@ def _bad_shares(dataset: Dataset, landed: Mapping[str, Mapping[str, Any]]) -> li
     apart: list[Share] = []
     rows = 0
     for name, fact in landed.items():
-        of_file = fact.get("rows_of_file")
+        of_file = fact.get("rows_of_file", 0)
         # rows that could not be split have no column, those whose day is not taken the time's
         dayless = [f for f in fact["faults"] if of_file and f["column"] in (None, dataset.time.column)]
         rows += fact["rows"] - sum(fault["rows"] for fault in dayless)
         own += _faults({name: {"faults": [fault for fault in fact["faults"] if fault not in dayless]}}, of=bad)
         if found := _faults({name: {"faults": dayless}}, of=bad):
-            apart.append(Share(faults=found, rows=of_file, of=f"rows of {name}"))
-    return [Share(faults=own, rows=rows), *apart]
+            apart.append(Share(faults=found, rows=of_file, of=f"rows of {name}", are="bad and of no day"))
+    return [Share(faults=own, rows=rows, of="rows" if dataset.source.names_day else "rows of the day"), *apart]
 
 
 def _conservation(files: Sequence[Piece | FileEntry], *, rows: int) -> Check:
@@ -105,13 +111,13 @@ def _at_most(name: str, shares: Sequence[Share], *, limit: float) -> Check:
     worst = sorted(shares, key=lambda share: share.value, reverse=True)
     above = [share for share in worst if share.value > limit]
     told = "; ".join(map(str, above[:_TOLD] or worst[:1]))
-    more = f"; and of {len(above) - _TOLD} more files" if len(above) > _TOLD else ""
-    remedy = ": correct the file, or the column's rules in the contract, or raise bad_rows.at_most" if above else ""
+    more = f"; so are those of {len(above) - _TOLD} more files" if len(above) > _TOLD else ""
+    remedy = f": {_REMEDIES[name]}" if above else ""
     return Check(
         name=name,
         passed=not above,
         blocking=CHECKS[name][0],
-        message=f"{told}{more}, where at most {limit:.2%} may be bad{remedy}",
+        message=f"{told}{more}, where at most {limit:.2%} may be{remedy}",
         value=worst[0].value,
         limit=limit,
     )

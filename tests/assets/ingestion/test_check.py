@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from assets.ingestion.check import check_sample
 from assets.ingestion.landing import Landing
 
@@ -60,3 +62,25 @@ def test_an_export_is_checked_without_an_index(room: Room) -> None:
     room.land("a.csv", HEAD + row("2025-03-01") + row("1970-01-01"))
     [finding] = check_sample(dataset, Landing.scan(dataset))
     assert finding.what == "implausible_time" and finding.rows == 1
+
+
+@pytest.mark.parametrize(
+    ("faults", "serious"),
+    [
+        ("x" * 6 + "r", {"not_a_decimal"}),  # one is too much by itself: the other is not to blame
+        ("x" * 6 + "r" * 7, {"not_a_decimal", "ragged"}),
+        ("x" * 4 + "r" * 3, {"not_a_decimal"}),  # only together: the largest
+        ("x" * 3 + "r" * 2, set()),
+        ("x" * 2 + "l" * 20, set()),  # sound, only too late
+    ],
+)
+def test_the_faults_that_make_a_file_bad_are_serious_and_each_has_the_share_of_all(
+    room: Room, faults: str, serious: set[str]
+) -> None:
+    lines = {"x": row("2025-03-20", "x"), "r": "1,2\n", "l": row("2025-03-01")}
+    good = row("2025-03-20") * (100 - len(faults))
+    room.land("2025-03-20.csv", HEAD + good + "".join(lines[fault] for fault in faults))
+    dataset = room.dataset(bad=0.05)
+    found = check_sample(dataset, Landing.scan(dataset))
+    assert {finding.what for finding in found if finding.serious} == serious
+    assert {finding.share for finding in found} == {(faults.count("x") + faults.count("r")) / 100}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -128,7 +129,7 @@ def test_columns_are_found_by_name_and_undeclared_ones_are_named(room: Room) -> 
 def test_a_missing_column_is_null_if_it_may_and_refuses_the_file_if_it_must(room: Room) -> None:
     [chunk] = room.chunks(room.dataset(COLUMNS), "user_id,event_time\n3,5\n")
     assert chunk.columns["note"].to_pylist() == [None]
-    with pytest.raises(DataError, match=r"landed\.csv has no column 'user_id'.*it has 'event_time', 'note'"):
+    with pytest.raises(DataError, match=r"landed\.csv has no column 'user_id'.*it has 'note', 'event_time'\. Land"):
         room.chunks(room.dataset(COLUMNS), "note,event_time\n3,5\n")
 
 
@@ -154,3 +155,20 @@ def test_delimiter_and_quote_are_the_contract_s(room: Room) -> None:
 def test_a_delimiter_that_cannot_work_is_refused_in_the_contract(room: Room, csv: str) -> None:
     with pytest.raises(ConfigError, match="two different ASCII characters"):
         room.dataset(source=f"format: csv, csv: {csv}")
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t", "|"])
+def test_a_header_cut_at_the_wrong_delimiter_names_the_likely_one(room: Room, delimiter: str) -> None:
+    text = delimiter.join(["user_id", "event_time", "note"]) + "\n"
+    with pytest.raises(DataError, match=r"set `source\.csv\.delimiter` to ") as refused:
+        room.chunks(room.dataset(COLUMNS), text)
+    assert json.dumps(delimiter) in str(refused.value)
+
+
+def test_a_message_names_at_most_ten_columns_and_never_excuses_the_time(room: Room) -> None:
+    with pytest.raises(DataError, match=r"'c0', 'c1'.*'c9' and 3 more") as refused:
+        room.chunks(room.dataset(COLUMNS), ",".join(f"c{i}" for i in range(13)) + "\n")
+    assert "'c10'" not in str(refused.value)
+    with pytest.raises(DataError, match=r"no column 'event_time'.*`time\.column`") as refused:
+        room.chunks(room.dataset(COLUMNS), "user_id,at\n")
+    assert "required: false" not in str(refused.value)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from assets.ingestion import deliver, pieces
 from assets.ingestion.pieces import key_of
-from assets.ingestion.sifting import Sifted, sift
+from assets.ingestion.sifting import Sifted, shown, sift
 from resources.contract.digest import combined, table_digest
 from resources.contract.errors import DataError, TransientError
 from resources.contract.manifest import Ledger, Manifest, content_digest
@@ -312,6 +312,19 @@ def test_a_row_that_is_read_and_then_lost_blocks_the_day(
     monkeypatch.setattr(pieces, "sift", losing)
     blocked = room.build(dataset, D3, rebuild=True).manifest.blocked_by
     assert blocked is not None and blocked.startswith("conservation: 4 rows read, ")
+
+
+def test_a_refused_day_says_why_with_an_example_that_hides_what_is_personal(room: Room) -> None:
+    dataset = room.dataset("{user_id: {as: user, type: id}, n: {type: integer, personal: true}}", bad=0.5)
+    room.land("2025-03-03_a.csv", "user_id,event_time,n\n" + "u,2025-03-03T00:00:00Z,secret\n" * 2 + "u,never,1\n")
+    room.build(dataset, D3)
+    room.land("2025-03-03_b.csv", "user_id,event_time,n\nu,2025-03-03T00:00:00Z,1\n")
+    manifest = room.build(dataset, D3).manifest  # the first file is not read again
+    assert manifest.blocked_by == (
+        f"bad_row_share: 3 of 4 rows (75.00%) are bad, 2 of them not_an_integer (such as 2025-03-03_a.csv, line 2, column n, value "
+        f"{shown('secret', personal=True)!r}), where at most 50.00% may be: correct the file, or the column's rules in the "
+        "contract, or raise bad_rows.at_most"
+    )
 
 
 def test_rows_of_files_that_are_not_read_again_are_conserved_too(room: Room) -> None:

@@ -13,7 +13,7 @@ from assets.ingestion import index
 from assets.ingestion.index import index_path
 from resources.contract.dataset import Dataset
 from resources.contract.errors import DataError
-from resources.contract.manifest import Manifest
+from resources.contract.manifest import Check, Manifest
 
 if TYPE_CHECKING:
     from tests.assets.ingestion.conftest import Room
@@ -149,3 +149,50 @@ def test_an_export_that_comes_again_damaged_is_refused_where_its_rows_are_known(
         room.build(dataset, D1)
     published = room.lake.read("shop", "deliveries", D1)
     assert published is not None and published.rows_out == 1
+
+
+def judged(manifest: Manifest) -> Check:
+    return next(check for check in manifest.checks if check.name == "bad_row_share")
+
+
+def two_days(undated: int, dear: int = 0) -> str:
+    """An export of ten rows of March 2nd, of which so many are bad, 90 of the 3rd, and others of no day."""
+    rows = [row(i, "2025-03-02T10:00:00Z", price="dear" if i < dear else "1") for i in range(10)]
+    rows += [row(i, "2025-03-03T10:00:00Z") for i in range(90)]
+    return HEAD + "".join(rows) + row(0, "never") * (undated - undated // 2) + "ragged\n" * (undated // 2)
+
+
+def test_rows_of_no_day_are_judged_against_their_whole_file(room: Room) -> None:
+    dataset = room.dataset(files="*.csv", bad=0.1)
+    room.land("a.csv", two_days(undated=11))
+    manifests = all_days(room, dataset)
+    assert manifests[D2].counts["bad"] == 11 and manifests[D2].counts["delivered"] == 21
+    assert judged(manifests[D2]).value == 11 / 111 and manifests[D2].blocked_by is None
+    assert judged(manifests[D3]).value == 0
+
+    room.land("a.csv", two_days(undated=12))
+    manifest = room.build(dataset, D2).manifest
+    assert (
+        manifest.blocked_by is not None
+        and "12 of 112 rows of a.csv (10.71%) are bad and of no day" in manifest.blocked_by
+    )
+    room.land("b.csv", HEAD + row(1, "2025-03-02T10:00:00Z") * 1000)  # another file is no excuse, nor is reading it
+    assert room.build(dataset, D2).manifest.blocked_by == manifest.blocked_by
+
+
+def test_rows_of_no_day_do_not_hide_that_a_day_is_bad(room: Room) -> None:
+    dataset = room.dataset(files="*.csv", bad=0.1)
+    room.land("a.csv", two_days(undated=11, dear=2))
+    manifest = room.build(dataset, D2).manifest
+    assert judged(manifest).message == (
+        "2 of 10 rows of the day (20.00%) are bad, 2 of them not_a_decimal (such as a.csv, line 2, column price, value 'dear'), "
+        "where at most 10.00% may be: correct the file, or the column's rules in the contract, or raise bad_rows.at_most"
+    )
+    assert manifest.blocked_by is not None
+
+
+def test_an_export_of_which_no_row_has_a_day_is_refused(room: Room) -> None:
+    dataset = room.dataset(files="*.csv", bad=0.1)
+    room.land("a.csv", HEAD + row(1, "never"))
+    room.land("b.csv", HEAD + row(1, "2025-03-01T10:00:00Z") * 99)
+    assert "1 of 1 rows of a.csv (100.00%)" in str(room.build(dataset, D1).manifest.blocked_by)

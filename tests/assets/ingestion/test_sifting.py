@@ -132,3 +132,8 @@ def test_a_file_without_its_header_does_not_show_its_first_row(room: Room) -> No
     with pytest.raises(DataError, match="it has 2 others") as refused:
         room.delivered(room.dataset(PRIVATE), "2025-03-01T00:00:00Z,Alice\n")
     assert "Alice" not in str(refused.value)
+
+
+def test_a_header_with_a_declared_name_shows_its_names_though_columns_are_personal(room: Room) -> None:
+    with pytest.raises(DataError, match="it has 'event_time', 'customer', 'secret', 'n'"):
+        room.delivered(room.dataset(PRIVATE), "event_time,customer,secret,n\n")

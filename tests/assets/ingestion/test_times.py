@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
@@ -16,6 +16,9 @@ from assets.ingestion.times import instants
 from resources.contract.dataset import Time
 from resources.contract.days import instant_us
 from resources.contract.errors import ConfigError
+
+if TYPE_CHECKING:
+    from tests.assets.ingestion.conftest import Room
 
 
 def read(text: str | None, **time: Any) -> Any:
@@ -170,3 +173,16 @@ def test_whole_columns_of_epochs_are_exact(values: list[int | None], cut: int) -
     column = pa.array([None if v is None else str(v) for v in values], pa.string()).slice(cut)
     found = instants(column, Time(column="t", epoch="us"))
     assert found.times_us.tolist() == [v or 0 for v in values[cut:]]
+
+
+@pytest.mark.parametrize(
+    ("time", "message"),
+    [
+        ("format: yyyy-MM-dd, zone: UTC", "strptime's % letters, such as '%Y-%m-%d %H:%M:%S', got 'yyyy-MM-dd'"),
+        ("format: '%Y-%m-%d'", "name the `zone`"),
+    ],
+)
+def test_a_format_that_reads_no_row_is_refused_with_the_contract(room: Room, time: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=f"shop.yaml: time: .*{message}"):
+        room.dataset(time=f"column: event_time, {time}")
+    room.dataset(time="column: event_time, format: '%Y-%m-%d %H:%M:%S %z'")
