@@ -90,12 +90,17 @@ class Deployment:
             shutil.copyfile(shipped, settings)
         environment["DAGSTER_HOME"] = str(self.dagster_home)
         environment["SLICEWISE_HOME"] = str(self.home)
-        for name in ("MLFLOW_DISABLE_TELEMETRY", "DAGSTER_DISABLE_TELEMETRY", "DO_NOT_TRACK"):
-            environment[name] = "true"
-        environment["MLFLOW_LOGGING_LEVEL"] = "WARNING"
-        environment["MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR"] = "false"
-        environment["MLFLOW_SERVER_ENABLE_JOB_EXECUTION"] = "false"  # its workers would take 2 GB
-        environment["RAY_USAGE_STATS_ENABLED"] = "0"
+        silence(environment)
+
+
+def silence(environment: MutableMapping[str, str] = os.environ) -> None:
+    """Nothing that this process or its children use phones home or prints what nobody asked for."""
+    for name in ("MLFLOW_DISABLE_TELEMETRY", "DAGSTER_DISABLE_TELEMETRY", "DO_NOT_TRACK"):
+        environment[name] = "true"
+    environment["MLFLOW_LOGGING_LEVEL"] = "WARNING"
+    environment["MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR"] = "false"
+    environment["MLFLOW_SERVER_ENABLE_JOB_EXECUTION"] = "false"  # its workers would take 2 GB
+    environment["RAY_USAGE_STATS_ENABLED"] = "0"
 
 
 def remember_landing(dataset: str, folder: Path) -> None:

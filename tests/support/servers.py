@@ -16,6 +16,8 @@ from typing import Any, TypeVar
 
 import requests
 
+from resources.deployments import Deployment
+
 ROOT = Path(__file__).resolve().parents[2]
 T = TypeVar("T")
 
@@ -135,10 +137,10 @@ def dagster_servers(environment: dict[str, str], log_folder: Path) -> Iterator[S
         ),
     ]
     home = Path(environment["SLICEWISE_HOME"])
+    full = {**os.environ, **environment}
+    Deployment.from_env(environment).prepare(full)
     with (log_folder / "dagster.log").open("w") as log:
-        dev = subprocess.Popen(
-            command, cwd=ROOT, env={**os.environ, **environment}, stdin=subprocess.PIPE, stdout=log, stderr=log
-        )
+        dev = subprocess.Popen(command, cwd=ROOT, env=full, stdin=subprocess.PIPE, stdout=log, stderr=log)
     url = f"http://127.0.0.1:{port}"
 
     def up() -> bool:
