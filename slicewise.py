@@ -12,12 +12,10 @@ import time
 from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
 from resources.contract.errors import ConfigError, DataError, SlicewiseError
 from resources.deployments import CODE, Deployment, remember_landing
@@ -28,7 +26,7 @@ if TYPE_CHECKING:
     import dagster as dg
 
     from sensors.state import State
-    from sensors.summary import Judged
+    from sensors.summary import Judged, Scored
 
 _HOST = "127.0.0.1"
 _CHECK_ERROR = "DagsterAssetCheckFailedError"  # says only that a check failed, not which and why
@@ -246,12 +244,6 @@ def _hindered(state: State, days: list[date]) -> dict[date, str]:
     return found
 
 
-def _blocks(days: list[date]) -> list[list[date]]:
-    from sensors.decisions import blocks_of
-
-    return blocks_of(days, at_most=len(days))
-
-
 def _execute(
     deployment: Deployment, state: State, assets: tuple[str, ...], days: list[date], *, rebuild: bool
 ) -> str | None:
@@ -306,25 +298,22 @@ def _reasons(result: dg.ExecuteInProcessResult) -> str:
 def _summary(deployment: Deployment, state: State, *, first: date, last: date) -> None:
     from resources.contract.days import days_between
     from sensors.summary import newest_judgement, stages
+    from sensors.tables import judgement_table, stage_table
 
-    columns = ("days", "rows in", "rows out", "quarantined", "MB", "seconds", "rows/s")
-    table = _table("stage", right=columns, title=f"{state.dataset.name}, {first} to {last}")
-    for stage in stages(state.ledger, list(days_between(first, last))):
-        rate = f"{stage.rows_per_s:,.0f}" if stage.rows_per_s else ""
-        table.add_row(
-            stage.asset,
-            str(stage.days),
-            f"{stage.rows_in:,}",
-            f"{stage.rows_out:,}",
-            f"{stage.quarantined:,}" if stage.asset == "deliveries" else "",
-            f"{stage.bytes / 1e6:,.1f}",
-            f"{stage.seconds:,.1f}",
-            rate,
+    rows = stages(state.ledger, list(days_between(first, last)))
+    out.print(stage_table(rows, title=f"{state.dataset.name}, {first} to {last}"))
+    if (judged := newest_judgement(state.ledger)) is not None:
+        seed = _demo_seed(deployment, state)
+        out.print(
+            judgement_table(judged, *([_best_possible(deployment, state, judged, seed)] if seed is not None else []))
         )
-    out.print(table)
-    judged = newest_judgement(state.ledger)
-    if judged is not None:
-        _print_judgement(deployment, state, judged)
+        out.print(judged.reason, highlight=False, soft_wrap=True)
+        champion = state.as_json()["champion"]
+        out.print(f"champion: {'the model of ' + champion['day'] if champion else 'none yet'}", highlight=False)
+        total = sum(judged.seconds_split.values()) or 1.0
+        split = ", ".join(f"{part.replace('_', ' ')} {s / total:.0%}" for part, s in judged.seconds_split.items())
+        out.print(f"training: {total:.1f} s ({split})", soft_wrap=True)
+        out.print(f"cycle time, from the day's delivery to its champion: {judged.cycle_s:.0f} s")
     out.print(
         f"\nnext: [bold]make ui[/] shows the graph, the days and the runs:\n"
         f"      Dagster on {deployment.dagster_page}, MLflow on {deployment.mlflow_page};\n"
@@ -333,47 +322,26 @@ def _summary(deployment: Deployment, state: State, *, first: date, last: date) -
     )
 
 
-def _print_judgement(deployment: Deployment, state: State, judged: Judged) -> None:
-    total = sum(judged.seconds_split.values())
-    split = ", ".join(
-        f"{part.replace('_', ' ')} {seconds / total:.0%}" for part, seconds in judged.seconds_split.items() if total
-    )
-    title = f"judged day {judged.day}: [bold]{judged.verdict}[/]"
-    table = _table("model", right=("AUC", "log loss", "calibration"), title=title)
-    rows = [(s.who, s.auc, s.log_loss, s.calibration) for s in judged.scored]
-    if (seed := _demo_seed(deployment, state)) is not None:
-        rows.append(_best_possible(deployment, state, judged, seed))
-    for who, *values in rows:
-        table.add_row(who, *("" if value is None else f"{value:.4f}" for value in values))
-    out.print(table)
-    out.print(judged.reason, highlight=False, soft_wrap=True)
-    champion = state.as_json()["champion"]
-    out.print(f"champion: {'the model of ' + champion['day'] if champion else 'none yet'}", highlight=False)
-    out.print(f"training: {total:.1f} s ({split})", soft_wrap=True)
-    out.print(f"cycle time, from the day's delivery to its champion: {judged.cycle_s:.0f} s")
-
-
 def _demo_seed(deployment: Deployment, state: State) -> int | None:
     """The seed of the landed demo, whose truth is planted and known; None for everything else."""
     path = deployment.landing_of("demo") / _SEED_FILE
     return json.loads(path.read_text())["seed"] if state.dataset.name == "demo" and path.exists() else None
 
 
-def _best_possible(
-    deployment: Deployment, state: State, judged: Judged, seed: int
-) -> tuple[str, float | None, float | None, float | None]:
+def _best_possible(deployment: Deployment, state: State, judged: Judged, seed: int) -> Scored:
+    """What nobody can expect to beat on the judged day's rows."""
     import pyarrow as pa
 
     from assets.sharding.pieces import read_table
     from resources.demo.truth import best_possible
     from resources.lake import Lake
+    from sensors.summary import Scored
 
     manifest = state.ledger.get("shards", judged.day)
     assert manifest is not None, "a judged day has shards"
     lake = Lake(deployment.lake)
-    files = [read_table(lake, manifest, entry) for entry in manifest.files if entry.rows]
-    best = best_possible(pa.concat_tables(files), seed=seed)
-    return "best possible", best.auc, best.log_loss, None
+    best = best_possible(pa.concat_tables([read_table(lake, manifest, e) for e in manifest.files if e.rows]), seed=seed)
+    return Scored(who="best possible", auc=best.auc, log_loss=best.log_loss, calibration=None)
 
 
 @app.command()
@@ -381,55 +349,27 @@ def status(
     name: Name, as_json: Annotated[bool, typer.Option("--json", help="one JSON object instead of a table")] = False
 ) -> None:
     """A row a day, and the champion."""
+    from sensors.tables import day_table
+
     with _told():
         found = _state(Deployment.from_env(), name).as_json()
     if as_json:
         typer.echo(json.dumps(found, indent=1))
         return
     champion = found["champion"]
-    if champion:
-        out.print(
-            f"champion: trained for {champion['day']}, since {champion['since']}, MLflow run {champion['run_id']}"
-        )
-    else:
-        out.print("no champion yet")
-    counts = ("delivered", "quarantined", "good", "duplicates", "late", "users", "without_user")
-    table = _table("day", "state", right=("delivered", "bad", "good", "dupl.", "late", "users", "no user"))
-    for row in found["days"]:
-        counted = ("" if row[name] is None else f"{row[name]:,}" for name in counts)
-        table.add_row(row["day"], *counted, _standing(row))
-    out.print(table)
+    told = "trained for {day}, since {since}, MLflow run {run_id}".format(**champion) if champion else "none yet"
+    out.print(f"champion: {told}", soft_wrap=True)
+    out.print(day_table(found["days"]))
     for row in found["days"]:
         if row["stale"]:
-            out.print(f"[yellow]stale[/] {row['day']}: {row['stale']}", highlight=False)
-
-
-def _standing(row: dict[str, Any]) -> str:
-    """How far a day has come, in a word or two: its verdict, or what is not built yet."""
-    if row["verdict"] is not None:
-        return str(row["verdict"])
-    behind = next(((asset, row[asset]) for asset in ("shards", "features", "labels") if row[asset] != "built"), None)
-    if behind is not None:
-        return behind[1] if behind[1] in ("open", "immature") else f"no {behind[0]}"
-    return "built" if row["model"] != "built" else "trained"
-
-
-def _table(*columns: str, right: tuple[str, ...], title: str | None = None) -> Table:
-    """An empty table that fits 80 characters; the columns in `right` are numbers and follow the first one."""
-    table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", padding=(0, 1, 0, 0), pad_edge=False)
-    table.add_column(columns[0], no_wrap=True)
-    for name in right:
-        table.add_column(name, justify="right", no_wrap=True)
-    for name in columns[1:]:
-        table.add_column(name)
-    return table
+            out.print(f"[yellow]stale[/] {row['day']}: {row['stale']}", highlight=False, soft_wrap=True)
 
 
 @app.command()
 def paths(
     name: Name,
     asset: Annotated[
-        str, typer.Argument(help="deliveries, shards, rollups, features, labels, model, evaluation or champion")
+        str, typer.Argument(help="deliveries, quarantine, shards, rollups, features, labels, model or champion")
     ],
     days: Annotated[str, typer.Argument(help="A..B or one day")],
 ) -> None:
