@@ -24,6 +24,7 @@ REBUILD = "slicewise/rebuild"
 PROCESS = "slicewise/process"  # of a run that executes in the process that started it
 
 _MOST_REASONS = 5
+_COLUMNS = "dagster/column_schema"
 
 # chunks of a backfill run side by side: a chunk may meet days that another one is still building
 RETRIES = dg.RetryPolicy(max_retries=4, delay=5, backoff=dg.Backoff.EXPONENTIAL)
@@ -50,14 +51,16 @@ def data_asset(
     description: str,
     checks: Mapping[str, tuple[bool, str]],
     builder: Callable[[Lake], Callable[[date, bool], Materialized]],
-    metadata: Mapping[str, Any],
+    columns: dg.TableSchema,
+    metadata: Mapping[str, Any] | None = None,
     describe: Callable[[Manifest], Mapping[str, Any]] = lambda _: {},
 ) -> dg.AssetsDefinition:
     """One data asset of a dataset: identity-mapped onto the assets `after` which it comes, any number of days a run.
 
     Args:
         builder: given the lake, what builds a day.
-        metadata: of the asset itself, such as its columns.
+        columns: shown with the asset and with each of its days, which keep those that they were built with.
+        metadata: of the asset itself.
         describe: what its days' pages show beyond the metadata of every room.
     """
     key, grid = dg.AssetKey([dataset.name, name]), day_grid(dataset)
@@ -71,11 +74,17 @@ def data_asset(
         kinds=kinds,
         deps=[dg.AssetKey([dataset.name, other]) for other in after],
         description=description,
-        metadata=metadata,
+        metadata={**(metadata or {}), _COLUMNS: columns},
         check_specs=check_specs(key, grid, checks),
     )
     def days(context: dg.AssetExecutionContext, lake: LakeResource, progress: dg.ResourceParam[Progress]):
-        yield from walk_days(context, checks, builder(lake.open()), advance=progress.days, describe=describe)
+        yield from walk_days(
+            context,
+            checks,
+            builder(lake.open()),
+            advance=progress.days,
+            describe=lambda made: {**describe(made), _COLUMNS: columns},
+        )
 
     return days
 

@@ -9,7 +9,7 @@ import dagster as dg
 import pytest
 
 from definitions import build_definitions, read_contracts
-from resources.contract.manifest import ASSETS
+from resources.contract.manifest import ASSETS, DATA_ASSETS
 from resources.deployments import CODE, Deployment
 from resources.progress import Silence
 
@@ -55,6 +55,15 @@ def test_only_training_looks_over_a_window_of_days(deployment: Deployment) -> No
             ):
                 windows.add((asset, parent.path[-1], mapping.start_offset, mapping.end_offset))
     assert windows == {("model", "features", -21, -8), ("model", "labels", -21, -8), ("champion", "champion", -1, -1)}
+
+
+def test_every_asset_says_what_it_is_and_data_assets_what_columns_they_have(deployment: Deployment) -> None:
+    graph = build_definitions(deployment, Silence()).resolve_asset_graph()
+    for asset in ASSETS:
+        node = graph.get(dg.AssetKey(["online_retail", asset]))
+        assert node.description
+        assert node.kinds
+        assert ("dagster/column_schema" in node.metadata) == (asset in DATA_ASSETS)
 
 
 def test_data_assets_and_judgement_are_two_jobs_with_three_sensors(deployment: Deployment) -> None:

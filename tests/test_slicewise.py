@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import dagster as dg
 import pyarrow.parquet as pq
 import pytest
 from mini import Mini
@@ -51,6 +52,21 @@ def test_status_counts_what_the_generator_planted(shop: Mini) -> None:
     assert (last["model"], last["verdict"] in ("promote", "keep", "undecided")) == ("built", True)
     if last["verdict"] == "promote":
         assert found["champion"]["day"] == last["day"] == found["champion"]["since"]
+
+
+def test_every_days_page_has_its_own_counts_and_columns(shop: Mini) -> None:
+    ledger = shop.ledger()
+    with dg.DagsterInstance.from_config(str(shop.home / "dagster")) as instance:
+        for asset in DATA_ASSETS:
+            records = instance.fetch_materializations(dg.AssetKey(["shop", asset]), limit=20).records
+            shown = {r.partition_key: r.asset_materialization.metadata for r in records if r.asset_materialization}
+            assert set(shown) == set(shop.day_names)
+            for day in shop.days:
+                manifest, metadata = ledger.get(asset, day), shown[day.isoformat()]
+                assert manifest is not None
+                assert metadata["dagster/row_count"].value == manifest.rows_out
+                assert metadata["content_digest"].value == manifest.content_digest
+                assert isinstance(metadata["dagster/column_schema"], dg.TableSchemaMetadataValue)
 
 
 def test_paths_names_files_that_are_there_and_hold_the_rows(shop: Mini) -> None:

@@ -28,7 +28,8 @@ def ingestion_assets(dataset: Dataset) -> list[dg.AssetsDefinition]:
         "which they happened. What does not fit the contract lies in quarantine with file, line and reason.",
         checks=deliver.CHECKS,
         builder=builder,
-        metadata={"source": dataset.source.files, "dagster/column_schema": row_columns(dataset)},
+        columns=row_columns(dataset),
+        metadata={"source": dataset.source.files},
     )
     return [deliveries]
 

@@ -7,7 +7,7 @@ from assets.preprocessing import features as features_room
 from assets.preprocessing import labels as labels_room
 from assets.preprocessing import rollups as rollups_room
 from assets.preprocessing.layout import Layout
-from resources.contract.dataset import Dataset
+from resources.contract.dataset import OTHER_EVENT, Dataset
 
 
 def preprocessing_assets(dataset: Dataset) -> list[dg.AssetsDefinition]:
@@ -22,7 +22,13 @@ def preprocessing_assets(dataset: Dataset) -> list[dg.AssetsDefinition]:
         description="A day's counts and last events by user and by item, from its own shards alone: what later days read as history.",
         checks=rollups_room.CHECKS,
         builder=lambda lake: lambda day, rebuild: rollups_room.build(dataset, lake, day, rebuild=rebuild),
-        metadata={},
+        columns=dg.TableSchema(
+            columns=[
+                dg.TableColumn("user", "uint64", description="hash of the id; `item` in the file over all buckets"),
+                *(dg.TableColumn(f"count_{kind}", "int64") for kind in (*dataset.events, OTHER_EVENT)),
+                dg.TableColumn("last_us", "int64", description="time of the last event; users only"),
+            ]
+        ),
     )
     features = data_asset(
         dataset,
@@ -32,17 +38,15 @@ def preprocessing_assets(dataset: Dataset) -> list[dg.AssetsDefinition]:
         description="One fixed-width record per example, in the day's fixed permutation. History counts hold strictly earlier events only.",
         checks=features_room.CHECKS,
         builder=lambda lake: lambda day, rebuild: features_room.build(dataset, lake, day, rebuild=rebuild),
-        metadata={
-            "dagster/column_schema": dg.TableSchema(
-                columns=[
-                    *(
-                        dg.TableColumn(name, "uint32", description="category code, 0 is missing")
-                        for name in layout.categories
-                    ),
-                    *(dg.TableColumn(name, "float32", description="number, NaN is missing") for name in layout.numbers),
-                ]
-            )
-        },
+        columns=dg.TableSchema(
+            columns=[
+                *(
+                    dg.TableColumn(name, "uint32", description="category code, 0 is missing")
+                    for name in layout.categories
+                ),
+                *(dg.TableColumn(name, "float32", description="number, NaN is missing") for name in layout.numbers),
+            ]
+        ),
     )
     labels = data_asset(
         dataset,
@@ -52,9 +56,7 @@ def preprocessing_assets(dataset: Dataset) -> list[dg.AssetsDefinition]:
         description=f"One label per feature row, in the same order, decided {horizon}. Mature once that time is over and closed.",
         checks=labels_room.CHECKS,
         builder=lambda lake: lambda day, rebuild: labels_room.build(dataset, lake, day, rebuild=rebuild),
-        metadata={
-            "dagster/column_schema": dg.TableSchema(columns=[dg.TableColumn("label", "float32", description="0 or 1")])
-        },
+        columns=dg.TableSchema(columns=[dg.TableColumn("label", "float32", description="0 or 1")]),
         describe=lambda made: {"complete": made.facts["complete"], "horizon_last": made.facts["horizon_last"]},
     )
     return [rollups, features, labels]

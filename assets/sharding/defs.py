@@ -20,12 +20,7 @@ def sharding_assets(dataset: Dataset) -> list[dg.AssetsDefinition]:
         f"time. Rows delivered up to {dataset.days.late} days late end here too.",
         checks=cut.CHECKS,
         builder=lambda lake: lambda day, rebuild: cut.build(dataset, lake, day, rebuild=rebuild),
-        metadata={
-            "buckets": dataset.cut.num_buckets,
-            "bucket_hash": f"{HASH_NAME}/{HASH_VERSION}",
-            "dagster/column_schema": row_columns(
-                dataset, dg.TableColumn("event", "string", description="kind of event")
-            ),
-        },
+        columns=row_columns(dataset, dg.TableColumn("event", "string", description="kind of event")),
+        metadata={"buckets": dataset.cut.num_buckets, "bucket_hash": f"{HASH_NAME}/{HASH_VERSION}"},
     )
     return [shards]
