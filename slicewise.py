@@ -123,13 +123,7 @@ def run(
 ) -> None:
     """Take a dataset from landed files to a champion: what is already done is not done again."""
     with _told():
-        if landing is not None:
-            if not landing.is_dir():
-                raise ConfigError(f"--landing must be a folder, got {landing}: nothing could land there.")
-            remember_landing(name, landing)
-            os.environ[f"LANDING_{name.upper()}"] = str(
-                landing.resolve()
-            )  # what was just said beats what was set before
+        _take_landing(name, landing)
         deployment = Deployment.from_env()
         deployment.prepare()
         state = _state(deployment, name)
@@ -141,13 +135,14 @@ def run(
         first, last = _span(days) if days else (state.grid[0], state.grid[-1])
         _end_orphaned_runs()
         worked, failures = _work(deployment, state, first=first, last=last, judge=judge, rebuild=rebuild)
+        state = _state(deployment, name)
+        _tell_stale_models(state, first=first, last=last)
         if not worked and not failures:
-            _tell_stale_models(state, first=first, last=last)
             out.print(
                 f"[green]{name}: everything from {first} to {last} is done and up to date; nothing to do.[/]",
                 soft_wrap=True,
             )
-        _summary(deployment, _state(deployment, name), first=first, last=last)
+        _summary(deployment, state, first=first, last=last)
         if failures:
             err.print(
                 "[bold red]not everything could be built[/]", *failures, sep="\n", highlight=False, soft_wrap=True

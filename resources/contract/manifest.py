@@ -15,7 +15,6 @@ from pydantic import BaseModel, ConfigDict
 
 from resources.contract.digest import combined, digest_of_json
 
-FORMAT = 1
 ASSETS = ("deliveries", "shards", "rollups", "features", "labels", "model", "evaluation", "champion")
 DATA_ASSETS = ASSETS[:5]
 JUDGEMENT_ASSETS = ASSETS[5:]
