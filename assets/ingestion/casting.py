@@ -18,7 +18,8 @@ import pyarrow.compute as pc
 
 from assets.ingestion.reasons import Reason
 from assets.ingestion.times import instants
-from resources.contract.dataset import Column, Dataset
+from resources.contract.column import Column
+from resources.contract.dataset import Dataset
 
 _INTEGER = re.compile(r"([+-]?[0-9]+)(\.0*)?")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?")

@@ -22,8 +22,9 @@ from assets.ingestion.chunk import Broken, Chunk, declared_columns, require_colu
 from assets.ingestion.files import LandedFile
 from assets.ingestion.reasons import Reason
 from assets.ingestion.unpacking import BLOCK_BYTES, line_spans, text_blocks
-from resources.contract.dataset import Csv, Dataset
+from resources.contract.dataset import Dataset
 from resources.contract.errors import DataError
+from resources.contract.source import Csv
 
 Skip = Callable[[pa_csv.InvalidRow], str]
 
@@ -71,6 +72,7 @@ class Grammar:
 
     @classmethod
     def of(cls, declared: Csv) -> Grammar:
+        assert declared.quote is not None
         quote, delimiter = re.escape(declared.quote.encode()), re.escape(declared.delimiter.encode())
         inside = rb"%b[^%b]*+(?:%b%b[^%b]*+)*+" % (quote, quote, quote, quote, quote)
         field = rb"(?:%b%b|(?!%b)[^%b\r\n]*+)" % (inside, quote, quote, delimiter)

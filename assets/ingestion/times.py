@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from assets.ingestion.reasons import Reason
-from resources.contract.dataset import Time
 from resources.contract.errors import ConfigError
+from resources.contract.source import Time
 
 _CLOCK = r"([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,6}0*)?)?"
 _OFFSET = r"(Z|[+-]([01]\d|2[0-3])(:?[0-5]\d)?)"

@@ -6,139 +6,25 @@ remedy. Names on the left of `columns` are the source's; from ingestion on only 
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
 from datetime import date
-from decimal import Decimal
 from pathlib import Path
 from string import Template
 from typing import Annotated, Any, Literal
-from zoneinfo import ZoneInfo, available_timezones
 
 import pyarrow as pa
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Discriminator,
-    Field,
-    Tag,
-    ValidationError,
-    field_validator,
-    model_validator,
-)
+from pydantic import Field, ValidationError, field_validator, model_validator
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
+from resources.contract.column import Column
 from resources.contract.errors import ConfigError
 from resources.contract.expressions import columns_of
+from resources.contract.source import ACCESS_LOG_FIELDS, ACCESS_LOG_TIME, Source, Time
+from resources.contract.strict import First, Name, Second, Strict, Zone, first_if, is_word, plain_name, says
 
 RESERVED = frozenset({"event_time", "event", "hour", "weekday"})
 DERIVED_CATEGORIES = ("hour", "weekday")
 OTHER_EVENT = "other"
-_NAME = re.compile(r"[a-z][a-z0-9_]*")
-
-
-def _name(value: str) -> str:
-    if not _NAME.fullmatch(value):
-        raise ValueError(f"must be lower-case letters, digits and '_', beginning with a letter; got {value!r}")
-    return value
-
-
-def _zone(value: str) -> str:
-    if value not in available_timezones():
-        raise ValueError(f"must be an IANA time zone such as Europe/Berlin or UTC; got {value!r}")
-    ZoneInfo(value)
-    return value
-
-
-def _if(is_first: Callable[[Any], bool]) -> Discriminator:
-    """Tells the two kinds of a union apart before they are checked, so that a fault is one line and not one per kind."""
-    return Discriminator(lambda value: "<first>" if is_first(value) else "<second>")
-
-
-def _is_word(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _says(key: str) -> Callable[[Any], bool]:
-    return lambda value: key in value if isinstance(value, dict) else hasattr(value, key)
-
-
-First, Second = Tag("<first>"), Tag("<second>")
-Name = Annotated[str, AfterValidator(_name)]
-Zone = Annotated[str, AfterValidator(_zone)]
-
-
-class Strict(BaseModel):
-    """A model that refuses unknown keys and silent conversions, and cannot change."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, populate_by_name=True)
-
-
-class Csv(Strict):
-    delimiter: str = Field(default=",", min_length=1, max_length=1)
-    quote: str = Field(default='"', min_length=1, max_length=1)
-    header: Literal[True] = True
-
-    @model_validator(mode="after")
-    def _distinct_letters(self) -> Csv:
-        if self.delimiter == self.quote or any(not c.isascii() or c in "\r\n" for c in (self.delimiter, self.quote)):
-            raise ValueError(
-                f"`delimiter` and `quote` must be two different ASCII characters within a line, got {self.delimiter!r} and "
-                f"{self.quote!r}"
-            )
-        return self
-
-
-class Source(Strict):
-    files: str
-    format: Literal["csv", "jsonl", "parquet"]
-    encoding: str = "utf-8"
-    csv: Csv = Csv()
-    nulls: tuple[str, ...] = Field(default=("",))
-    on_delete: Literal["keep"] = "keep"
-    region: str | None = None
-
-    @field_validator("encoding")
-    @classmethod
-    def _known_encoding(cls, value: str) -> str:
-        try:
-            "".encode(value)
-        except LookupError as error:
-            raise ValueError(
-                f"must be an encoding that Python knows, such as utf-8 or latin-1; got {value!r}"
-            ) from error
-        return value
-
-    @property
-    def names_day(self) -> bool:
-        """Whether the path tells the delivery day."""
-        return "{day}" in self.files
-
-
-class Time(Strict):
-    column: str
-    format: str | None = None  # strptime; none: ISO 8601
-    epoch: Literal["s", "ms", "us", "ns"] | None = None
-    zone: Zone | None = None  # of zone-less times; offsets in the text are honoured
-
-    @model_validator(mode="after")
-    def _one_reading(self) -> Time:
-        if self.epoch and (self.format or self.zone):
-            raise ValueError("`epoch` counts from 1970 in UTC: leave out `format` and `zone`")
-        if self.format is not None and "%" not in self.format:
-            raise ValueError(
-                f"`format` is written with strptime's % letters, such as '%Y-%m-%d %H:%M:%S', got {self.format!r}; leave it "
-                "out for ISO 8601"
-            )
-        if self.format and self.zone is None and not any(offset in self.format for offset in ("%z", "%Z")):
-            raise ValueError(
-                f"`format` {self.format!r} reads no offset (%z), so no row would have a time: name the `zone` that it is "
-                "written in, such as UTC"
-            )
-        return self
 
 
 class Days(Strict):
@@ -148,6 +34,7 @@ class Days(Strict):
     late: int = Field(default=7, ge=0, le=60)
     settle_hours: float = Field(default=6, ge=0)
     deadline_hours: float = Field(default=24, ge=0)
+    ahead_hours: float = Field(default=24, ge=0, le=24)  # how far behind its delivery day's end a row may have happened
     # of the rows of the history that a day's features look back on, those of changed days; one late day in 30 is less
     rebuild_history_above: float = Field(default=0.05, ge=0, le=1)
 
@@ -156,59 +43,6 @@ class Days(Strict):
         if self.last is not None and self.last < self.first:
             raise ValueError(f"`last` must not lie before `first` ({self.first}), got {self.last}")
         return self
-
-
-def _exact(value: object) -> object:
-    # through text: Decimal(0.1) would be the double's 55 digits, not what the YAML says
-    return Decimal(str(value)) if isinstance(value, int | float) and not isinstance(value, bool) else value
-
-
-Number = Annotated[Decimal, BeforeValidator(_exact)]
-
-
-class Column(Strict):
-    as_: Name | None = Field(default=None, alias="as")
-    type: Literal["id", "category", "text", "integer", "number", "decimal", "flag"]
-    required: bool = True
-    personal: bool = False
-    strip_decimal_zero: bool = False  # ids: "17850.0" is 17850
-    scale: int = Field(default=6, ge=0, le=12)  # decimals: digits kept after the point
-    between: tuple[Number, Number] | None = None
-    at_least: Number | None = None
-    at_most: Number | None = None
-    true: tuple[str, ...] = Field(default=("true", "1", "yes"))  # flags, compared in lower case
-    false: tuple[str, ...] = Field(default=("false", "0", "no"))
-
-    @model_validator(mode="after")
-    def _fitting(self) -> Column:
-        bounded = self.between is not None or self.at_least is not None or self.at_most is not None
-        if bounded and not self.is_number:
-            raise ValueError(f"bounds need an integer, number or decimal column; this one is of type {self.type!r}")
-        if self.between is not None and (self.at_least is not None or self.at_most is not None):
-            raise ValueError("say either `between` or `at_least`/`at_most`")
-        if self.bounds[0] is not None and self.bounds[1] is not None and self.bounds[0] > self.bounds[1]:
-            raise ValueError(f"the lower bound {self.bounds[0]} lies above the upper bound {self.bounds[1]}")
-        if self.strip_decimal_zero and self.type != "id":
-            raise ValueError("`strip_decimal_zero` is for ids")
-        if set(self.true) & set(self.false):
-            raise ValueError("a word cannot mean both true and false")
-        return self
-
-    @property
-    def is_number(self) -> bool:
-        return self.type in ("integer", "number", "decimal")
-
-    @property
-    def bounds(self) -> tuple[Decimal | None, Decimal | None]:
-        """Lowest and highest allowed value, both included."""
-        return self.between if self.between is not None else (self.at_least, self.at_most)
-
-    @property
-    def arrow_type(self) -> pa.DataType:
-        """How the column is kept: exact text, 64-bit integers, decimals of 18 digits, doubles, booleans."""
-        if self.type == "decimal":
-            return pa.decimal128(18, self.scale)
-        return {"integer": pa.int64(), "number": pa.float64(), "flag": pa.bool_()}.get(self.type, pa.string())
 
 
 class User(Strict):
@@ -221,9 +55,9 @@ class Item(Strict):
 
 
 class Duplicates(Strict):
-    key: Annotated[Annotated[Literal["all_columns"], First] | Annotated[tuple[Name, ...], Second], _if(_is_word)] = (
-        "all_columns"
-    )
+    key: Annotated[
+        Annotated[Literal["all_columns"], First] | Annotated[tuple[Name, ...], Second], first_if(is_word)
+    ] = "all_columns"
     keep: Literal["first", "last", "all"] = "first"
     order: Name | None = None
 
@@ -244,7 +78,7 @@ class BadRows(Strict):
 class Cut(Strict):
     by: Literal["user"] = "user"
     buckets: Annotated[
-        Annotated[Literal["auto"], First] | Annotated[int, Field(ge=1, le=4096), Second], _if(_is_word)
+        Annotated[Literal["auto"], First] | Annotated[int, Field(ge=1, le=4096), Second], first_if(is_word)
     ] = "auto"
 
     @property
@@ -281,9 +115,9 @@ class SinceLast(Strict):
     since_last: Literal["user"]
 
 
-Label = Annotated[Annotated[RowLabel, First] | Annotated[EventLabel, Second], _if(_says("where"))]
-NumberOf = Annotated[Annotated[Name, First] | Annotated[Log1p, Second], _if(_is_word)]
-History = Annotated[Annotated[SinceLast, First] | Annotated[CountHistory, Second], _if(_says("since_last"))]
+Label = Annotated[Annotated[RowLabel, First] | Annotated[EventLabel, Second], first_if(says("where"))]
+NumberOf = Annotated[Annotated[Name, First] | Annotated[Log1p, Second], first_if(is_word)]
+History = Annotated[Annotated[SinceLast, First] | Annotated[CountHistory, Second], first_if(says("since_last"))]
 
 
 class Features(Strict):
@@ -317,7 +151,7 @@ class Dataset(Strict):
     columns: dict[str, Column] = Field(min_length=1)
     user: User
     item: Item | None = None
-    events: dict[Name, str] = {}
+    events: dict[Name, str] = Field(default_factory=dict)
     duplicates: Duplicates = Duplicates()
     bad_rows: BadRows = BadRows()
     cut: Cut = Cut()
@@ -326,12 +160,22 @@ class Dataset(Strict):
     features: Features
     train: Train = Train()
 
+    @model_validator(mode="before")
+    @classmethod
+    def _times_of_a_log(cls, raw: Any) -> Any:
+        """An access log says by itself where its times stand and how they are written."""
+        if not isinstance(raw, dict) or not isinstance(raw.get("source"), dict):
+            return raw
+        if raw["source"].get("format") != "access_log" or not isinstance(raw.get("time", {}), dict):
+            return raw
+        return {**raw, "time": {"column": "time", "format": ACCESS_LOG_TIME, **raw.get("time", {})}}
+
     @field_validator("columns")
     @classmethod
     def _with_names(cls, columns: dict[str, Column]) -> dict[str, Column]:
         named: dict[str, Column] = {}
         for source, column in columns.items():
-            named[source] = column if column.as_ else column.model_copy(update={"as_": _name(source)})
+            named[source] = column if column.as_ else column.model_copy(update={"as_": plain_name(source)})
         names = [str(column.as_) for column in named.values()]
         for name in names:
             if name in RESERVED:
@@ -346,6 +190,15 @@ class Dataset(Strict):
     def _consistent(self) -> Dataset:
         if self.time.column in self.columns:
             raise ValueError(f"time.column {self.time.column!r} stands under `columns` too; it is kept as event_time")
+        if self.source.format == "access_log":
+            for field in (self.time.column, *self.columns):
+                if field not in ACCESS_LOG_FIELDS:
+                    raise ValueError(f"{field!r} is no field of an access log: {', '.join(ACCESS_LOG_FIELDS)}")
+        header = self.source.csv.header
+        if self.source.format == "csv" and isinstance(header, tuple):
+            for field in (self.time.column, *(n for n, column in self.columns.items() if column.required)):
+                if field not in header:
+                    raise ValueError(f"{field!r} is none of the names in source.csv.header: {', '.join(header)}")
         self._require(self.user.column, "user.column", types=("id",))
         if self.item is not None:
             self._require(self.item.column, "item.column", types=("id", "category"))

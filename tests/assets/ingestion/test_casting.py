@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from assets.ingestion.casting import cast_column, typed
 from assets.ingestion.reasons import Reason
-from resources.contract.dataset import Column
+from resources.contract.column import Column
 
 if TYPE_CHECKING:
     from tests.assets.ingestion.conftest import Room

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from assets.ingestion.reasons import Reason
 from assets.ingestion.times import instants
-from resources.contract.dataset import Time
 from resources.contract.days import instant_us
 from resources.contract.errors import ConfigError
+from resources.contract.source import Time
 
 if TYPE_CHECKING:
     from tests.assets.ingestion.conftest import Room

@@ -133,7 +133,7 @@ FAULTS = [
     ("a number out of range", put("days/late", 61), "less than or equal to 60, got 61"),
     ("an unknown format", put("source/format", "xml"), "source.format"),
     ("an unknown encoding", put("source/encoding", "utf-99"), "must be an encoding that Python knows"),
-    ("quote and delimiter alike", put("source/csv", {"delimiter": '"'}), "two different ASCII characters"),
+    ("quote and delimiter alike", put("source/csv", {"delimiter": '"'}), "different ASCII characters"),
     ("epoch with a zone", put("time/zone", "UTC"), "`epoch` counts from 1970 in UTC: leave out `format` and `zone`"),
     ("no column at all", put("columns", {}), "columns"),
     ("an unknown type", put("columns/brand/type", "string"), "columns.brand.type"),
