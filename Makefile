@@ -5,7 +5,7 @@ LANDING ?=
 BIN     := .venv/bin
 READY   := .venv/.ready
 
-.PHONY: setup run ui test test-kill
+.PHONY: setup run ui test test-kill test-properties
 .DEFAULT_GOAL := run
 
 $(READY): pyproject.toml constraints.txt
@@ -33,3 +33,6 @@ test: $(READY)
 
 test-kill: $(READY)
 	$(BIN)/pytest tests/kill --kill-all --timeout 3000
+
+test-properties: $(READY)
+	$(BIN)/pytest tests/assets/ingestion/test_properties.py --hypothesis-profile many --hypothesis-show-statistics --timeout 3000

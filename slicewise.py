@@ -10,12 +10,13 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 from resources.contract.errors import ConfigError, DataError, SlicewiseError
 from resources.deployments import CODE, Deployment, remember_landing
@@ -25,11 +26,14 @@ if TYPE_CHECKING:
 
     import dagster as dg
 
+    from resources.contract.dataset import Dataset
     from sensors.state import State
     from sensors.summary import Judged, Scored
 
 _HOST = "127.0.0.1"
 _CHECK_ERROR = "DagsterAssetCheckFailedError"  # says only that a check failed, not which and why
+_PATIENCE_S = 60.0  # that `run` waits for files that somebody is still writing
+_MOST_LEFT_OUT = 20
 _SEED_FILE = "seed.json"  # beside the demo's files: which shop they are of
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
@@ -75,14 +79,19 @@ def _take_landing(name: str, landing: Path | None) -> None:
 
 
 def _state(deployment: Deployment, name: str) -> State:
-    from resources.contract.dataset import load_dataset
     from sensors.defs import read_state
+
+    return read_state(_dataset(deployment, name), deployment)
+
+
+def _dataset(deployment: Deployment, name: str) -> Dataset:
+    from resources.contract.dataset import load_dataset
 
     path = deployment.datasets / f"{name}.yaml"
     if not path.exists():
         known = ", ".join(sorted(p.stem for p in deployment.datasets.glob("*.yaml")))
         raise ConfigError(f"there is no dataset {name!r} in {deployment.datasets}. Known: {known or 'none'}.")
-    return read_state(load_dataset(path, variables=deployment.variables(name)), deployment)
+    return load_dataset(path, variables=deployment.variables(name))
 
 
 @app.command()
@@ -127,12 +136,17 @@ def run(
         deployment = Deployment.from_env()
         deployment.prepare()
         state = _state(deployment, name)
+        if not state.grid and state.landing.waiting:
+            state = _settled(deployment, state, first=date.min, last=date.max)
         if not state.grid:
+            if unread := state.unread():
+                raise DataError(f"{name}: no landed file could be read: {'; '.join(unread)}")
             raise DataError(
                 f"{name}: nothing landed yet that matches {state.dataset.source.files}. Put a file there, or say where "
                 f"they are: slicewise run {name} --landing FOLDER."
             )
         first, last = _span(days) if days else (state.grid[0], state.grid[-1])
+        state = _settled(deployment, state, first=first, last=last)
         _end_orphaned_runs()
         worked, failures = _work(deployment, state, first=first, last=last, judge=judge, rebuild=rebuild)
         state = _state(deployment, name)
@@ -143,11 +157,41 @@ def run(
                 soft_wrap=True,
             )
         _summary(deployment, state, first=first, last=last)
+        _tell_left_out(state, first=first, last=last)
         if failures:
             err.print(
                 "[bold red]not everything could be built[/]", *failures, sep="\n", highlight=False, soft_wrap=True
             )
             raise typer.Exit(2)
+
+
+def _settled(deployment: Deployment, state: State, *, first: date, last: date) -> State:
+    """The state once the files of these days, and those of no known day, have not been written to for long enough."""
+    patience = time.monotonic() + max(_PATIENCE_S, 3 * state.dataset.source.settle_seconds)
+    told: set[str] = set()
+    while time.monotonic() < patience:
+        fresh = [f for f in state.landing.waiting if f.until and (f.day is None or first <= f.day <= last)]
+        if not fresh:
+            break
+        if new := [str(file) for file in fresh if file.name not in told]:
+            more = f" and {len(new) - 1} more" if new[1:] else ""
+            out.print(f"[yellow]waiting for {new[0]}{more}[/]", highlight=False, soft_wrap=True)
+        told |= {file.name for file in fresh}
+        until = max(file.until for file in fresh if file.until)
+        time.sleep(max(0.05, min((until - datetime.now(UTC)).total_seconds(), 5.0)))
+        state = _state(deployment, state.dataset.name)
+    return state
+
+
+def _tell_left_out(state: State, *, first: date, last: date) -> None:
+    """Which files the days were built without, and why."""
+    told = [(day, why) for day in state.grid if first <= day <= last for why in state.left_out(day)]
+    lines = [f"{day}: left out {why}" for day, why in told]
+    lines += [f"left out {why}" for why in state.unread() if why not in {known for _, known in told}]
+    for line in lines[:_MOST_LEFT_OUT]:
+        out.print(f"[yellow]{escape(line)}[/]", highlight=False, soft_wrap=True)
+    if lines[_MOST_LEFT_OUT:]:
+        out.print(f"[yellow]and {len(lines) - _MOST_LEFT_OUT} more: slicewise status {state.dataset.name} --json[/]")
 
 
 def _tell_stale_models(state: State, *, first: date, last: date) -> None:
@@ -188,16 +232,16 @@ def _work(
         raise DataError(
             f"{name} has no day between {first} and {last}: its days are {state.grid[0]} to {state.grid[-1]}."
         )
-    hindered, failures, worked, again = _hindered(state, chosen), [], False, rebuild
+    hindered, stuck, failures, worked, again = _hindered(state, chosen), {}, [], False, rebuild
     # until nothing is left: what a pass builds may make other days stale, and a step that fails for one day stops the rest
     while todo := [day for day in chosen if day not in hindered and (again or _first_undone(state, day))]:
         before = {day: _first_undone(state, day) for day in todo}
         blocks = blocks_of(todo, at_most=len(todo))
         failures += [why for days in blocks if (why := _execute(deployment, state, DATA_ASSETS, days, rebuild=again))]
         state, worked, again = _state(deployment, name), True, False
-        hindered |= _hindered(state, chosen)
-        stuck = [day for day in todo if (undone := _first_undone(state, day)) and undone == before[day]]
-        hindered |= {day: f"{undone[0]}, which failed" for day in stuck if (undone := before[day])}
+        failed = [day for day in todo if (undone := _first_undone(state, day)) and undone == before[day]]
+        stuck |= {day: f"{undone[0]}, which failed" for day in failed if (undone := before[day])}
+        hindered = {**stuck, **_hindered(state, chosen)}  # asked anew: what stood in the way may be mended by now
     judgeable = [day for day in chosen if state.unjudgeable(day) is None][-judge:] if judge else []
     for day in judgeable:
         state = _state(deployment, name)
@@ -357,7 +401,19 @@ def status(
     out.print(day_table(found["days"]))
     for row in found["days"]:
         if row["stale"]:
-            out.print(f"[yellow]stale[/] {row['day']}: {row['stale']}", highlight=False, soft_wrap=True)
+            out.print(f"[yellow]stale[/] {row['day']}: {escape(row['stale'])}", highlight=False, soft_wrap=True)
+        for why in row["waiting"]:
+            out.print(f"[yellow]waits[/] {row['day']}: for {escape(why)}", highlight=False, soft_wrap=True)
+        for why in row["left_out"]:
+            out.print(f"[yellow]left out[/] {row['day']}: {escape(why)}", highlight=False, soft_wrap=True)
+        if row["drift"]:
+            events = [f"{event['event'].replace('_', ' ')} {event['column']}" for event in row["drift"]]
+            told = ", ".join(events[:3]) + (f" and {len(events) - 3} more" if events[3:] else "")
+            out.print(f"[yellow]columns[/] {row['day']}: {escape(told)}", highlight=False, soft_wrap=True)
+    for why in found["waiting"]:
+        out.print(f"[yellow]waits[/] {escape(why)}", highlight=False, soft_wrap=True)
+    for why in found["left_out"]:
+        out.print(f"[yellow]left out[/] {escape(why)}", highlight=False, soft_wrap=True)
 
 
 @app.command()
@@ -383,8 +439,43 @@ def paths(
             manifest = lake.read(name, "deliveries" if asset == "quarantine" else asset, day)
             for entry in manifest.files if manifest is not None else ():
                 # files without rows (sketches, a header's schema) are none of other engines' business
-                if entry.rows and entry.name.endswith("quarantine.parquet") == (asset == "quarantine"):
+                if entry.rows and entry.name.startswith("quarantine/") == (asset == "quarantine"):
                     typer.echo(lake.path(manifest, entry))  # pyright: ignore[reportArgumentType]
+
+
+@app.command()
+def quarantine(
+    name: Name,
+    days: Annotated[str | None, typer.Option("--day", help="one day of delivery, or A..B; default: all")] = None,
+    reason: Annotated[str | None, typer.Option(help="only rows of this reason, such as not_a_decimal")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="a JSON list instead of tables")] = False,
+) -> None:
+    """The rows that do not fit the contract: how many, of which days, for which reasons, and some of them."""
+    from assets.ingestion.quarantine import quarantined
+    from assets.ingestion.reasons import Reason
+    from resources.lake import Lake
+    from sensors.tables import quarantine_table, sample_lines
+
+    with _told():
+        known = [word.text for word in Reason if word is not Reason.FINE]
+        if reason is not None and reason not in known:
+            raise ConfigError(f"there is no reason {reason!r}. Known: {', '.join(known)}.")
+        deployment = Deployment.from_env()
+        first, last = _span(days) if days else (date.min, date.max)
+        _dataset(deployment, name)
+        lake = Lake(deployment.lake)
+        ledger = lake.ledger(name, assets=("deliveries",), first=first, last=last)
+        manifests = [m for day in ledger.days("deliveries") if (m := ledger.get("deliveries", day)) is not None]
+        found = quarantined(lake, manifests, reason=reason)
+    if as_json:
+        typer.echo(json.dumps([faults.as_json() for faults in found], indent=1))
+        return
+    if not found:
+        out.print(f"nothing of {len(manifests)} days of {name} lies in quarantine{f' as {reason}' if reason else ''}.")
+        return
+    out.print(quarantine_table(found))
+    for line in sample_lines(found, width=out.width):
+        out.print(line, highlight=False, markup=False, no_wrap=True, overflow="ellipsis", crop=True)
 
 
 @app.command()
@@ -419,6 +510,36 @@ def check(
         )
     else:
         out.print("the sample fits the contract.")
+
+
+@app.command()
+def init(
+    files: Annotated[list[Path], typer.Argument(help="sample files of one source, such as logs/*.csv.gz")],
+    name: Annotated[str, typer.Option(help="what the dataset shall be called: lower-case letters, digits and _")],
+    landing: Annotated[Path | None, typer.Option(help="where its files land; remembered in .env")] = None,
+) -> None:
+    """Look at sample files and write datasets/NAME.yaml for them, with what only you can answer marked in it."""
+    from assets.ingestion.look.begin import begin
+
+    with _told():
+        path = Deployment.from_env().datasets / f"{name}.yaml"
+        if path.exists():
+            raise ConfigError(
+                f"{path} is there already and stays as it is: choose another --name, or take it away first."
+            )
+        begun = begin(files, name=name, today=datetime.now(UTC).date(), landing=landing)
+        _take_landing(name, landing)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8") as new:
+            new.write(begun.text)
+    said = [f"read {begun.read}"]
+    said += [f"  left out, since it cannot be read: {why}" for why in begun.refused.values()]
+    said += [f"  left out: column {column!r}, {why}" for column, why in begun.left_out.items()]
+    said += [f"wrote {path}: {begun.fit}", *(f"  {fault}" for fault in begun.faults)]
+    said += ["", "what only you can answer; each is marked QUESTION in the file, and assumed until you say:"]
+    said += [f"  {number}. {question}" for number, question in enumerate(begun.questions, start=1)]
+    said += ["", f"next: slicewise check {name}{'' if landing else f' --landing {begun.landing}'}"]
+    out.print(*said, sep="\n", highlight=False, markup=False, soft_wrap=True)
 
 
 def _refuse_taken(port: int, option: str) -> None:

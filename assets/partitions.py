@@ -176,7 +176,7 @@ def _over_days(name: str, manifests: list[Manifest]) -> dg.AssetCheckResult:
     """One check over all days of a run; the failing days stand in its metadata."""
     found = [(m.day, check) for m in manifests for check in m.checks if check.name == name]
     failed = {str(day): check.message for day, check in found if not check.passed}
-    blocking = any(check.blocking for _, check in found)
+    blocking = any(check.blocking and not check.passed for _, check in found)
     worst = max((check.value for _, check in found if check.value is not None), default=None)
     return dg.AssetCheckResult(
         check_name=name,

@@ -4,7 +4,10 @@
     SLICEWISE_DATASETS  the folder of the contracts (default: datasets beside the code)
     SLICEWISE_RANKS     training processes (default: one per GPU; without one, 2 or the number of cores)
     SLICEWISE_PAGES     addresses of the Dagster and the MLflow page, for links between them, separated by a comma
-    LANDING_<NAME>      what ${LANDING} means in datasets/<name>.yaml (default: LANDING/<name>, or ./landing/<name>)
+    SLICEWISE_FETCH_GB  how much of remote files may lie on this disk at once, while they are read (default: 8)
+    LANDING_<NAME>      what ${LANDING} means in datasets/<name>.yaml (default: LANDING/<name>, or ./landing/<name>);
+                        an address such as s3://bucket/folder as well
+    AWS_... GOOGLE_... AZURE_...  what the clients of object stores are told: keys, region, endpoint
 
 `make run LANDING=...` writes these into `.env`, so that the UI and the sensors see the same.
 """
@@ -14,7 +17,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping, MutableMapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from dotenv import dotenv_values, set_key
@@ -25,6 +28,31 @@ CODE = Path(__file__).resolve().parents[1]
 ENV_FILE = CODE / ".env"
 _LANES = 64
 _GRACE_S = 10.0
+_FETCH_GB = 8.0
+_REMOTE = "://"
+# of the many variables that begin like these, those that the clients know
+_STORAGE = {
+    "AWS_": (
+        *(
+            "ACCESS_KEY_ID",
+            "SECRET_ACCESS_KEY",
+            "SESSION_TOKEN",
+            "REGION",
+            "DEFAULT_REGION",
+            "ENDPOINT_URL",
+            "ENDPOINT",
+        ),
+        *("ROLE_ARN", "ROLE_SESSION_NAME", "WEB_IDENTITY_TOKEN_FILE", "CONTAINER_CREDENTIALS_RELATIVE_URI"),
+        *("CONTAINER_CREDENTIALS_FULL_URI", "CONTAINER_AUTHORIZATION_TOKEN_FILE", "SKIP_SIGNATURE", "REQUEST_PAYER"),
+        "VIRTUAL_HOSTED_STYLE_REQUEST",
+    ),
+    "GOOGLE_": ("SERVICE_ACCOUNT", "SERVICE_ACCOUNT_KEY", "APPLICATION_CREDENTIALS", "SKIP_SIGNATURE"),
+    "AZURE_": (
+        *("STORAGE_ACCOUNT_NAME", "STORAGE_ACCOUNT_KEY", "STORAGE_SAS_KEY", "STORAGE_CLIENT_ID", "STORAGE_ENDPOINT"),
+        *("STORAGE_CLIENT_SECRET", "STORAGE_TENANT_ID", "TENANT_ID", "CLIENT_ID", "FEDERATED_TOKEN_FILE"),
+        "SKIP_SIGNATURE",
+    ),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +64,9 @@ class Deployment:
     landing: Path
     landings: Mapping[str, Path]
     ranks: int
+    addresses: Mapping[str, str] = field(default_factory=dict)  # of landings that lie elsewhere; "": of all others
+    storage: Mapping[str, str] = field(default_factory=dict, repr=False)  # holds secrets: never logged
+    fetch_bytes: int = round(_FETCH_GB * 1e9)
     dagster_page: str = "http://127.0.0.1:3000"
     mlflow_page: str = "http://127.0.0.1:5000"
     grace_s: float = _GRACE_S
@@ -59,7 +90,14 @@ class Deployment:
 
     def variables(self, dataset: str) -> dict[str, str]:
         """What `${...}` stands for in a dataset's YAML."""
-        return {"LANDING": str(self.landing_of(dataset))}
+        address = self.addresses.get(dataset)
+        if address is None and dataset not in self.landings and "" in self.addresses:
+            address = f"{self.addresses['']}/{dataset}"
+        return {"LANDING": address or str(self.landing_of(dataset))}
+
+    def fetched(self, dataset: str) -> Path:
+        """Where remote files of a dataset lie while they are read."""
+        return self.home / "fetched" / dataset
 
     @classmethod
     def from_env(cls, environment: Mapping[str, str] | None = None) -> Deployment:
@@ -67,14 +105,19 @@ class Deployment:
         if environment is None:
             environment = {**{k: v for k, v in dotenv_values(ENV_FILE).items() if v is not None}, **os.environ}
         prefix = "LANDING_"
+        landings = {k.removeprefix(prefix).lower(): v for k, v in environment.items() if k.startswith(prefix)}
+        landing = environment.get("LANDING", "landing")
+        remote = {name: v.rstrip("/") for name, v in {**landings, "": landing}.items() if _REMOTE in v}
+        known = {f"{prefix}{name}" for prefix, names in _STORAGE.items() for name in names}
         dagster_page, _, mlflow_page = environment.get("SLICEWISE_PAGES", "").partition(",")
         return cls(
             home=_absolute(environment.get("SLICEWISE_HOME", ".slicewise")),
             datasets=_absolute(environment.get("SLICEWISE_DATASETS", "datasets")),
-            landing=_absolute(environment.get("LANDING", "landing")),
-            landings={
-                k.removeprefix(prefix).lower(): _absolute(v) for k, v in environment.items() if k.startswith(prefix)
-            },
+            landing=_absolute("landing" if "" in remote else landing),
+            landings={name: _absolute(v) for name, v in landings.items() if name not in remote},
+            addresses=remote,
+            storage={name: value for name, value in environment.items() if name in known and value},
+            fetch_bytes=_fetch_bytes(environment.get("SLICEWISE_FETCH_GB")),
             ranks=_ranks(environment.get("SLICEWISE_RANKS")),
             dagster_page=dagster_page or cls.dagster_page,
             mlflow_page=mlflow_page or cls.mlflow_page,
@@ -111,6 +154,18 @@ def remember_landing(dataset: str, folder: Path) -> None:
 def _absolute(text: str) -> Path:
     path = Path(text).expanduser()
     return path if path.is_absolute() else CODE / path
+
+
+def _fetch_bytes(text: str | None) -> int:
+    try:
+        gigabytes = float(text) if text else _FETCH_GB
+    except ValueError:
+        gigabytes = 0.0
+    if not 0 < gigabytes < float("inf"):
+        raise ConfigError(
+            f"SLICEWISE_FETCH_GB must be a number of gigabytes above 0, got {text!r}. Say 8, or leave it out."
+        )
+    return round(gigabytes * 1e9)
 
 
 def _ranks(text: str | None) -> int:

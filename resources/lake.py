@@ -52,6 +52,7 @@ class Piece:
     event_day: date | None = None
     first_us: int | None = None
     last_us: int | None = None
+    whole: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,6 +150,12 @@ class Lake:
         paths = [path for folder in folders if folder.is_dir() for path in sorted(folder.glob("[0-9]*.json"))]
         within = [path for path in paths if first <= date.fromisoformat(path.stem) <= last]
         return Ledger(manifest for path in within if (manifest := self._parsed(path)) is not None)
+
+    def newest_before(self, dataset: str, asset: str, day: date) -> Manifest | None:
+        """The manifest of the last built day before this one, or None."""
+        folder = self.pointer_path(dataset, asset, day).parent
+        earlier = [path for path in folder.glob("[0-9]*.json") if path.stem < day.isoformat()]
+        return self._parsed(max(earlier)) if earlier else None
 
     def _parsed(self, path: Path) -> Manifest | None:
         try:
@@ -250,6 +257,7 @@ class Lake:
             event_day=piece.event_day,
             first_us=piece.first_us,
             last_us=piece.last_us,
+            whole=piece.whole,
         )
 
     def publish(self, manifest: Manifest, *, expected: int) -> None:
@@ -267,7 +275,7 @@ class Lake:
                     f"while {expected + 1} was being built. Nothing was lost; it is decided again at the next try."
                 )
             self.step(f"{manifest.asset}:publishing")
-            write_atomically(path, manifest.model_dump_json(indent=1).encode())
+            write_atomically(path, manifest.model_dump_json().encode())  # a day of 20,000 files has much to say
         self.step(f"{manifest.asset}:published")
 
     def amend(self, manifest: Manifest, facts: dict[str, Any]) -> Manifest:
@@ -277,12 +285,12 @@ class Lake:
         return amended
 
     def sweep(self, dataset: str, *, older_than_s: float, pins: Collection[tuple[str, date, str]] = frozenset()) -> int:
-        """Removes attempt folders that nothing has named for `older_than_s`; their number.
+        """Removes attempt folders, and folders of staged exports, that nothing has named for `older_than_s`; their number.
 
         An attempt counts from when it was written, or, if that is later, from when another one took its place.
         `pins` are attempts (asset, day, attempt) that something else still reads: `assets.evaluation.judge.pins`.
         """
-        removed, deadline = 0, time.time() - older_than_s
+        removed, deadline = self._sweep_unfinished(dataset, older_than_s=older_than_s), time.time() - older_than_s
         for asset in ASSETS:
             for day_folder in sorted((self.root / dataset / asset).glob("day=*")):
                 day = date.fromisoformat(day_folder.name.removeprefix("day="))
@@ -296,6 +304,29 @@ class Lake:
                     if attempt.name not in kept and attempt.stat().st_mtime < deadline:
                         shutil.rmtree(attempt)
                         removed += 1
+        return removed
+
+    def _sweep_unfinished(self, dataset: str, *, older_than_s: float) -> int:
+        """Removes what killed writers left beside pointers, and staged rows that no export's content stands for any more."""
+        removed, deadline = 0, time.time() - older_than_s
+        for path in (self.root / dataset / "pointers").glob("*/.*.tmp"):
+            if path.stat().st_mtime < deadline:
+                path.unlink(missing_ok=True)
+        staged = self.root / dataset / "staged"
+        if not staged.is_dir():
+            return removed
+        with locked(staged / ".lock"):  # whoever stages holds it
+            index = staged / "index.json"
+            files = json.loads(index.read_bytes())["files"].values() if index.exists() else ()
+            kept = {index.name, ".lock", *(entry["folder"] for entry in files)}
+            for path in staged.iterdir():
+                if path.name in kept or path.stat().st_mtime >= deadline:
+                    continue
+                if path.is_dir():
+                    shutil.rmtree(path)
+                    removed += 1
+                else:
+                    path.unlink()
         return removed
 
 

@@ -44,8 +44,11 @@ class Decision:
 
 def new_data(state: State, attempts: Attempts) -> Decision:
     """Days whose landed files are not what `deliveries` was made from, and closed days that nothing was delivered on."""
-    days = {day: _key(state, work) for day in state.grid if (work := _deliveries(state, day)) and not work.hindered}
-    return _requests("data", days, "landed files are not delivered yet", attempts)
+    wanted = {day: work for day in state.grid if (work := _deliveries(state, day))}
+    days = {day: _key(state, work) for day, work in wanted.items() if not work.hindered}
+    waiting = [f"deliveries {day} waits for {work.hindered}" for day, work in wanted.items() if work.hindered]
+    decided = _requests("data", days, "landed files are not delivered yet", attempts)
+    return Decision(requests=decided.requests, waiting=(*decided.waiting, *waiting))
 
 
 def stale_days(state: State, attempts: Attempts) -> Decision:

@@ -23,8 +23,8 @@ Decide = Callable[[State, Attempts], Decision]
 
 def read_state(dataset: Dataset, deployment: Deployment) -> State:
     """The dataset as it stands now."""
-    lake = Lake(deployment.lake)
-    return State(dataset, Landing.scan(dataset, lake=lake), lake.ledger(dataset.name), datetime.now(UTC))
+    lake, now = Lake(deployment.lake), datetime.now(UTC)
+    return State(dataset, Landing.scan(dataset, lake=lake, now=now), lake.ledger(dataset.name), now)
 
 
 def automation_of(

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from assets.evaluation import evaluate, judge
 from assets.ingestion import deliver
 from assets.ingestion.landing import Landing
+from assets.ingestion.verdict import refused_files
 from assets.preprocessing import features, labels, rollups
 from assets.sharding import cut
 from assets.training import window
@@ -143,8 +144,19 @@ class State:
                 "run_id": champion["run_id"],
                 "since": champion["since"],
             },
+            "left_out": self.unread(),
+            "waiting": [str(file) for file in self.landing.waiting if file.day is None],
             "days": [self._row(day) for day in self.grid],
         }
+
+    def unread(self) -> list[str]:
+        """Why exports of no known day cannot be read."""
+        return [holds.refused for holds in (self.landing.index or {}).values() if holds.refused]
+
+    def left_out(self, day: date) -> list[str]:
+        """Why each landed file that a day was built without could not be read."""
+        delivered = self.ledger.get("deliveries", day)
+        return list(refused_files(delivered.facts["landed"]).values()) if delivered else []
 
     def _row(self, day: date) -> dict[str, Any]:
         delivered, cut_day = self.ledger.get("deliveries", day), self.ledger.get("shards", day)
@@ -160,6 +172,10 @@ class State:
             "day": day.isoformat(),
             "delivered": delivered.counts["delivered"] if delivered else None,
             "quarantined": delivered.counts["quarantined"] if delivered else None,
+            "unverifiable": delivered.facts.get("unverifiable") if delivered else None,
+            "left_out": self.left_out(day),
+            "waiting": [str(file) for file in self.landing.waiting if file.day == day],
+            "drift": delivered.facts.get("drift", []) if delivered else [],
             **{
                 name: cut_day.counts[name] if cut_day else None
                 for name in ("good", "duplicates", "late", "users", "without_user")

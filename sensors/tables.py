@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from rich import box
+from rich.markup import escape
 from rich.table import Table
 
+from assets.ingestion.quarantine import Faults
 from sensors.summary import Judged, Scored, Stage
 
 _COUNTS = {
@@ -56,6 +58,36 @@ def day_table(days: Sequence[dict[str, Any]]) -> Table:
     for row in days:
         table.add_row(row["day"], *("" if row[name] is None else f"{row[name]:,}" for name in _COUNTS), _standing(row))
     return table
+
+
+def quarantine_table(found: Sequence[Faults]) -> Table:
+    """A row per day, reason and column of what lies in quarantine."""
+    table = _table("day", "reason", "column", right=("rows",))
+    for faults in found:
+        table.add_row(str(faults.day), f"{faults.rows:,}", faults.reason, escape(faults.column or ""))
+    return table
+
+
+def sample_lines(found: Sequence[Faults], *, width: int) -> list[str]:
+    """Some rows in quarantine, each with where it stands, its value, and what fits of its line."""
+    lines = []
+    for faults in found:
+        lines.append(f"{faults.day} {faults.reason}{f' in {faults.column}' if faults.column else ''}")
+        for row in faults.samples:
+            value = "" if row["value"] is None else f": {_one_line(row['value'])!r}"
+            lines.append(_cut(f"  {row['file']}, line {row['line']:,}{value}", width))
+            if row["raw"] is not None:
+                lines.append(_cut(f"    {_one_line(row['raw'])}", width))
+    return lines
+
+
+def _one_line(text: str) -> str:
+    """Without what would move the cursor: it is somebody else's text."""
+    return "".join(letter if letter.isprintable() else f"\\x{ord(letter):02x}" for letter in text[:1000])
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 1]}…"
 
 
 def _standing(row: dict[str, Any]) -> str:

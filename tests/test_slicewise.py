@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import dagster as dg
@@ -38,7 +39,7 @@ def test_a_second_run_does_nothing_and_says_so(shop: Mini) -> None:
 
 def test_status_counts_what_the_generator_planted(shop: Mini) -> None:
     found = json.loads(shop.command("status", "shop", "--json").stdout)
-    assert set(found) == {"dataset", "champion", "days"}
+    assert set(found) == {"dataset", "champion", "left_out", "waiting", "days"}
     expected = planted(days=shop.days, scale=SCALE)
     for row in found["days"]:
         wanted = expected[next(day for day in shop.days if day.isoformat() == row["day"])]
@@ -75,6 +76,38 @@ def test_paths_names_files_that_are_there_and_hold_the_rows(shop: Mini) -> None:
     rows = sum(pq.read_metadata(path).num_rows for path in printed)
     ledger = shop.ledger()
     assert rows == sum(m.rows_out for day in shop.days if (m := ledger.get("shards", day)))
+
+
+def test_quarantine_counts_what_was_planted_and_fits_a_terminal(shop: Mini) -> None:
+    expected = planted(days=shop.days, scale=SCALE)
+    found = json.loads(shop.command("quarantine", "shop", "--json").stdout)
+    counted: dict[str, Counter[str]] = {day.isoformat(): Counter() for day in shop.days}
+    for faults in found:
+        counted[faults["day"]][faults["reason"]] += faults["rows"]
+    assert counted == {day.isoformat(): Counter(wanted.faults) for day, wanted in expected.items()}
+    text = shop.command("quarantine", "shop", "--day", found[0]["day"], "--reason", found[0]["reason"]).stdout
+    assert found[0]["day"] in text and found[0]["reason"] in text and found[0]["samples"][0]["file"] in text
+    assert max(map(len, text.splitlines())) <= 80
+    other = next(faults for faults in found if faults["day"] != found[0]["day"])
+    assert other["day"] not in text
+    assert "Known: ragged" in " ".join(shop.command("quarantine", "shop", "--reason", "x").stderr.split())
+
+
+def test_run_waits_for_fresh_files_and_names_those_that_it_left_out(tmp_path: Path) -> None:
+    shop = Mini.write(tmp_path, days=1, scale=0.01, window_days=1)
+    contract = tmp_path / "datasets" / "shop.yaml"
+    contract.write_text(contract.read_text().replace("settle_seconds: 0", "settle_seconds: 8"))
+    (whole,) = shop.landing.glob("*.csv.gz")
+    (shop.landing / f"{shop.days[0]}-again.csv.gz").write_bytes(whole.read_bytes()[:-30])
+    done = shop.command("run", "shop", "--judge", "0")
+    assert done.returncode == 0, done.stderr
+    said = " ".join(done.stdout.split())
+    assert f"waiting for {shop.days[0]}-again.csv.gz, which was written to less than 8 s ago" in said
+    assert f"{shop.days[0]}: left out {shop.days[0]}-again.csv.gz is damaged" in said
+    assert "left out" in shop.command("status", "shop").stdout
+    [row] = json.loads(shop.command("status", "shop", "--json").stdout)["days"]
+    assert (row["features"], row["unverifiable"], row["waiting"]) == ("built", 0, [])
+    assert len(row["left_out"]) == 1
 
 
 def test_check_names_bad_rows_and_passes_while_they_are_few(shop: Mini) -> None:

@@ -9,9 +9,11 @@ import dagster as dg
 from assets.evaluation import evaluate, judge
 from assets.ingestion.landing import Landing
 from assets.partitions import JUDGEMENT_BACKFILL, RETRIES, day_grid, walk_days
+from resources.attempts import dead_attempts
 from resources.contract.dataset import Dataset
 from resources.contract.manifest import Manifest
 from resources.defs import LakeResource, TrackingResource
+from resources.deployments import Deployment
 from resources.progress import Progress
 
 # an attempt that nothing names is kept this long: whoever began to read it an hour ago may still be at it
@@ -87,6 +89,7 @@ def evaluation_assets(dataset: Dataset) -> list[dg.AssetsDefinition]:
             describe=lambda made: {"decision": made.facts["verdict"], "reason": made.facts["reason"]},
         )
         swept = opened.sweep(dataset.name, older_than_s=_KEEP_S, pins=judge.pins(opened.ledger(dataset.name)))
+        dead_attempts(Deployment.from_env().fetched(dataset.name))  # of fetching: what is old goes
         context.log.info(f"retention removed {swept} attempts that nothing names any more")
 
     return [evaluation, champion]

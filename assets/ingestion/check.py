@@ -9,7 +9,8 @@ from datetime import timedelta
 
 import pyarrow as pa
 
-from assets.ingestion.casting import without_nulls
+from assets.ingestion.blocks import verified_by
+from assets.ingestion.elsewhere import at_hand
 from assets.ingestion.files import LandedFile
 from assets.ingestion.landing import Landing
 from assets.ingestion.reading import read
@@ -42,12 +43,17 @@ class Finding:
 
 
 def check_sample(dataset: Dataset, landing: Landing, *, max_files: int = 3, max_rows: int = 10_000) -> list[Finding]:
-    """What does not fit in the first rows of some landed files, spread from the first to the last. Changes nothing."""
+    """What does not fit in the first rows of some landed files, spread from the first to the last, and which files wait.
+
+    Changes nothing.
+    """
     step = max(1, (len(landing.all) - 1) // max(1, max_files - 1))
-    findings: list[Finding] = []
+    findings = [Finding(file=file.name, what=f"is not taken yet: it {file.why}") for file in landing.waiting]
     for file in landing.all[::step][:max_files]:
         try:
-            findings += _findings(dataset, landing, file, max_rows=max_rows)
+            with at_hand(file) as here:
+                verified_by(dataset, here)
+                findings += _findings(dataset, landing, here, max_rows=max_rows)
         except DataError as error:
             findings.append(Finding(file=file.name, what=str(error), serious=True))
     return findings
@@ -55,16 +61,17 @@ def check_sample(dataset: Dataset, landing: Landing, *, max_files: int = 3, max_
 
 def _findings(dataset: Dataset, landing: Landing, file: LandedFile, *, max_rows: int) -> list[Finding]:
     span, samples = _span(dataset, landing, file), []
-    seen = 0
+    seen = num_good = 0
     empty = {name: True for name in dataset.columns}
     for chunk in read(dataset, file):
         sample = chunk.first(max_rows - seen)
         sifted = sift(dataset, sample, file=file.name, span=span)
         samples.append(sifted.quarantine)
         seen += sifted.num_good + sifted.quarantine.num_rows
+        num_good += sifted.num_good
         for name in empty:
-            column = without_nulls(sample.columns[name].combine_chunks(), dataset.source.nulls)
-            empty[name] &= column.null_count == len(column)
+            columns = [table[str(dataset.columns[name].as_)] for table in sifted.good.values()]
+            empty[name] &= all(column.null_count == len(column) for column in columns)
         if seen >= max_rows:
             break
     if not seen:
@@ -77,9 +84,9 @@ def _findings(dataset: Dataset, landing: Landing, file: LandedFile, *, max_rows:
     # the fewest rows that make a fault serious
     serious = min((rows for rows in bad if rows > allowed), default=bad[0]) if sum(bad) > allowed else math.inf
     found = [
-        Finding(file=file.name, what=f"column {name!r} is empty or not there", rows=seen, share=share)
+        Finding(file=file.name, what=f"column {name!r} is empty or not there", rows=num_good, share=share)
         for name, nothing in empty.items()
-        if nothing and not dataset.columns[name].required
+        if nothing and num_good and not dataset.columns[name].required
     ]
     for (reason, column), rows in faults:
         first = next(row for row in quarantine.to_pylist() if (row["reason"], row["column"]) == (reason, column))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Collection
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -29,16 +30,21 @@ class Broken:
 
 @dataclass(frozen=True, kw_only=True)
 class Chunk:
-    """Some rows of a file, in its order: one text column per declared column, under the source's names.
+    """Some rows of a file, in its order: one column per declared one, under the source's names.
+
+    Text formats give texts, Parquet the types that the file has.
 
     `lines` is the line (of a Parquet file: the row) in which each row begins, `raw` gives a row as it was written.
+    `seen` are the columns that the file has shown, in its order, and the names of their types (of text: none).
     """
 
     columns: pa.Table
     lines: np.ndarray
     raw: Callable[[int], str | None]
     broken: tuple[Broken, ...] = ()
+    seen: tuple[tuple[str, str], ...] = ()
     undeclared: frozenset[str] = frozenset()
+    epoch: str | None = None  # the unit of the times, where the contract leaves it to the file
 
     @property
     def num_rows(self) -> int:
@@ -56,14 +62,47 @@ class Chunk:
         )
 
 
+def categories_of(dataset: Dataset) -> frozenset[str]:
+    """The source's names of the columns whose values repeat, as the contract says: they are quicker as dictionaries."""
+    return frozenset(name for name, column in dataset.columns.items() if column.type == "category")
+
+
 def declared_columns(dataset: Dataset) -> dict[str, bool]:
     """The source's names of all declared columns, the time first, and whether each is required."""
     return {dataset.time.column: True} | {name: column.required for name, column in dataset.columns.items()}
 
 
+def resolved(found: Sequence[str], declared: Collection[str], *, file: str) -> dict[str, int | None]:
+    """Where among a file's columns each declared one stands; None if it is missing.
+
+    A name that differs only in case stands for one that the file does not have (unless the contract itself tells
+    names apart by case). Raises DataError where a declared column stands there twice.
+    """
+    exact: dict[str, list[int]] = {}
+    alike: dict[str, list[int]] = {}
+    for place, name in enumerate(found):
+        exact.setdefault(name, []).append(place)
+        alike.setdefault(name.casefold(), []).append(place)
+    folded = Counter(name.casefold() for name in declared)
+    result: dict[str, int | None] = {}
+    for name in declared:
+        at = exact.get(name, [])
+        if not at and folded[name.casefold()] == 1:
+            at = alike.get(name.casefold(), [])
+        if len(at) > 1:
+            shown = " and ".join(repr(found[place]) for place in at[:2])
+            raise DataError(
+                f"{file} has two columns {name!r} ({shown}): it cannot be told which one is meant. Rename one."
+            )
+        result[name] = at[0] if at else None
+    return result
+
+
 def require_columns(dataset: Dataset, found: Collection[str], *, file: str) -> None:
     """Raises DataError naming a required column that a file does not have."""
-    missing = [name for name, required in declared_columns(dataset).items() if required and name not in found]
+    declared = declared_columns(dataset)
+    places = resolved(list(found), declared, file=file)
+    missing = [name for name, required in declared.items() if required and places[name] is None]
     if not missing:
         return
     delimiter = dataset.source.csv.delimiter

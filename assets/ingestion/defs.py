@@ -2,21 +2,27 @@
 
 from collections.abc import Callable
 from datetime import UTC, date, datetime
+from typing import Any
 
 import dagster as dg
 
 from assets.ingestion import deliver
 from assets.ingestion.landing import Landing
+from assets.ingestion.verdict import refused_files
 from assets.partitions import data_asset
 from resources.contract.dataset import Dataset
+from resources.contract.manifest import Manifest
 from resources.lake import Lake, Materialized
+
+_SHOWN = 50  # files and events that a day's page lists
 
 
 def ingestion_assets(dataset: Dataset) -> list[dg.AssetsDefinition]:
     """What was delivered on each day."""
 
     def builder(lake: Lake) -> Callable[[date, bool], Materialized]:
-        now, landing = datetime.now(UTC), Landing.scan(dataset, lake=lake)
+        now = datetime.now(UTC)
+        landing = Landing.scan(dataset, lake=lake, now=now)
         return lambda day, rebuild: deliver.build(dataset, lake, landing, day, now=now, rebuild=rebuild)
 
     deliveries = data_asset(
@@ -30,8 +36,21 @@ def ingestion_assets(dataset: Dataset) -> list[dg.AssetsDefinition]:
         builder=builder,
         columns=row_columns(dataset),
         metadata={"source": dataset.source.files},
+        describe=shown_of,
     )
     return [deliveries]
+
+
+def shown_of(manifest: Manifest) -> dict[str, Any]:
+    """What a day's page says of its files beyond rows and checks: which were left out, what changed about their columns."""
+    facts = manifest.facts
+    shown: dict[str, Any] = {"unverifiable": facts["unverifiable"]}
+    if refused := refused_files(facts["landed"]):
+        shown["left_out"] = dg.MetadataValue.md("\n".join(f"- {why}" for why in list(refused.values())[:_SHOWN]))
+    if facts["drift"]:
+        records = [dg.TableRecord(event) for event in facts["drift"][:_SHOWN]]
+        shown["drift"] = dg.MetadataValue.table(records)
+    return shown
 
 
 def row_columns(dataset: Dataset, *more: dg.TableColumn) -> dg.TableSchema:

@@ -1,72 +1,60 @@
-"""What was delivered on a day: one folder of pieces per landed file, made of that file alone.
+"""What was delivered on a day: parts that hold the rows of its landed files, each file's rows made of that file alone.
 
-So a file that is unchanged is not read again, a file that comes again replaces its own rows and no others, and the
-order in which files arrive cannot be seen in the result. A file that disappears keeps its rows; the same content under
-a second name adds nothing.
+So a file that is unchanged is not read again, a file that comes again replaces its own rows and no others, and neither
+the order in which files arrive nor how they are spread over parts can be seen in the result. A file that cannot be read
+is left out by name, and the others go on. A file that disappears keeps its rows (`source.on_delete`); the same content
+under a second name adds nothing.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
-from assets.ingestion.files import LandedFile, sha256_of_landed
+from assets.ingestion.affected import Outcome as OfFile
+from assets.ingestion.affected import affected, reading_of
+from assets.ingestion.blocks import Layout
+from assets.ingestion.drift import drift
+from assets.ingestion.known import Delivered, delivered, good_of, layouts_of, members_of
 from assets.ingestion.landing import Landing
-from assets.ingestion.pieces import key_of, write_pieces
+from assets.ingestion.parts import Member, arranged
 from assets.ingestion.reasons import NOT_BAD, rows_of
 from assets.ingestion.sifting import Span
 from assets.ingestion.verdict import CHECKS as CHECKS  # with the asset, for its page
 from assets.ingestion.verdict import checks
+from assets.ingestion.writing import Sources, write_parts
 from resources.contract.dataset import Dataset
+from resources.contract.digest import combined, digest_of_json
 from resources.contract.errors import DataError
 from resources.contract.manifest import FileEntry, Ledger, Manifest, Parent, Plan, contract_digest
 from resources.lake import Lake, Materialized, Outcome, Piece
 
-LOGIC_VERSION = 2
-
-
-@dataclass(frozen=True, kw_only=True)
-class Delivered:
-    """One name in a delivery: a file that is there, or (`file` is None) what is remembered of one that is gone."""
-
-    name: str
-    sha256: str
-    file: LandedFile | None
-    fact: Mapping[str, Any] | None  # what the day's manifest says of this name, if it says so of this content
-    same_as: str | None  # another name with the same content, which stands for both
-
-    def remembered(self) -> dict[str, Any]:
-        """What the manifest says of it before it has been read."""
-        fact = dict(self.fact or {"rows": 0, "good": 0, "quarantined": 0, "reasons": {}, "faults": [], "ambiguous": 0})
-        fact |= {"sha256": self.sha256, "gone": self.file is None}
-        if self.file is not None:
-            fact |= {"bytes": self.file.bytes, "modified_ns": self.file.modified_ns}
-        if self.same_as is not None:
-            fact["same_as"] = self.same_as
-        return fact
+LOGIC_VERSION = 3
+_DAYS_BACK = 14  # that may have been without files, before a file's columns count as new
+_MOST_LAYOUTS = 100  # that one manifest tells apart
 
 
 def contract_key(dataset: Dataset) -> str:
     """The digest of what a contract says of deliveries."""
     return contract_digest(
         {
-            "source": dataset.source.model_dump(mode="json", exclude={"files", "region", "on_delete"}),
+            "reading": reading_of(dataset),
             "names_day": dataset.source.names_day,
-            "time": dataset.time,
-            "days": dataset.days.model_dump(mode="json", include={"zone", "first", "last", "late"}),
-            "columns": [[name, column.model_dump(mode="json")] for name, column in dataset.columns.items()],
             "bad_rows": dataset.bad_rows,
+            "bad_files": dataset.source.bad_files,
+            "on_delete": dataset.source.on_delete,
         }
     )
 
 
 def plan(dataset: Dataset, landing: Landing, ledger: Ledger, day: date, *, now: datetime) -> Plan:
     """What the delivery of a day would be made from now. Files that the manifest does not know yet are hashed."""
-    return _plan(dataset, landing, delivered(landing, ledger.get("deliveries", day), day), day, now=now)
+    current = ledger.get("deliveries", day)
+    files = delivered(landing, current, day, version=LOGIC_VERSION)
+    return _plan(dataset, landing, current, files, day, now=now)
 
 
 def build(
@@ -74,119 +62,182 @@ def build(
 ) -> Materialized:
     """The delivery of a day, as the landing is now.
 
-    Raises TransientError for an open day without a file and for files that change while they are read, DataError for
-    files that are refused as a whole.
+    Raises TransientError for an open day without a file, files that are not whole yet and files that change while they
+    are read, DataError where rows of a file that is gone would have to be read again.
     """
     current = lake.read(dataset.name, "deliveries", day)
-    files = delivered(landing, current, day)
-    wanted = _plan(dataset, landing, files, day, now=now)
+    files = delivered(landing, current, day, version=LOGIC_VERSION)
+    wanted = _plan(dataset, landing, current, files, day, now=now)
     unchanged = current is not None and current.input_digest == wanted.input_digest
-    if current is not None and unchanged and not wanted.blocked and not rebuild:
-        facts = _facts({file.name: file.remembered() for file in files})
-        return Materialized(manifest=current if facts == current.facts else lake.amend(current, facts), built=False)
-    outdated = current is not None and (current.contract_digest, current.logic_version) != (
-        wanted.contract_digest,
-        wanted.logic_version,
-    )
+    if current is not None and unchanged and not (wanted.blocked or wanted.missing or rebuild):
+        landed = {file.name: file.remembered(file.fact) for file in files}
+        same = landed == current.facts["landed"]
+        return Materialized(
+            manifest=current if same else lake.amend(current, {**current.facts, "landed": landed}), built=False
+        )
 
     def write(folder: Path) -> Outcome:
-        pieces: list[Piece] = []
-        kept: list[FileEntry] = []
-        facts: dict[str, dict[str, Any]] = {}
-        for file in files:
-            facts[file.name] = file.remembered()
-            if file.same_as is not None:
-                continue
-            if file.file is None and outdated and file.fact and file.fact["rows"]:
-                raise DataError(
-                    f"{dataset.name}/deliveries {day}: {file.name} is gone, and its {file.fact['rows']:,} rows were read by an "
-                    "earlier contract, so they cannot be read by the present one. Land it again, or leave the day as it is."
-                )
-            if file.file is None or (file.fact is not None and not rebuild and not outdated):
-                assert current is not None
-                kept += [entry for entry in current.files if entry.name.startswith(f"{key_of(file.name)}/")]
-                continue
-            index = landing.index[file.name] if landing.index else None
-            span = index.span(dataset, day) if index else Span.of_delivery(dataset, day)
-            rows = index.days[day] if index else None
-            made, fact = write_pieces(dataset, file.file, folder, span=span, num_indexed=rows)
-            if index:
-                fact["rows_of_file"] = sum(index.days.values())
-            pieces += made
-            facts[file.name] |= fact
-            lake.step("deliveries:file")
-        return _outcome(dataset, pieces, kept, _facts(facts))
+        again = _to_be_read(dataset, current, files, day, rebuild=rebuild)
+        loose, intact = _members(current, files, again)
+        kept, parts = arranged(loose, intact)
+        sources = Sources(
+            dataset=dataset,
+            lake=lake,
+            landing=landing,
+            current=current,
+            day=day,
+            span=Span.of_delivery(dataset, day),
+            files={file.name: file for file in files},
+            again=frozenset(again),
+        )
+        pieces, read, layouts = write_parts(sources, parts, folder)
+        return _outcome(
+            dataset,
+            pieces,
+            [entry for entry in (current.files if current else ()) if Path(entry.name).stem in kept],
+            {file.name: file.remembered(read.get(file.name, file.fact)) for file in files},
+            layouts={**_layouts(current, files, again), **layouts},
+            earlier=_seen_before(dataset, lake, day),
+        )
 
     return lake.materialize(wanted, write, dataset=dataset.name, rebuild=rebuild)
 
 
-def delivered(landing: Landing, current: Manifest | None, day: date) -> list[Delivered]:
-    """The names of a delivery, in order: the files that are there, and those whose rows are kept though they are gone."""
-    known: Mapping[str, Any] = current.facts["landed"] if current else {}
-    files = {file.name: file for file in landing.files(day)}
-    owners: dict[str, str] = {}
-    found = []
-    for name in sorted(files.keys() | known.keys()):
-        file, fact = files.get(name), known.get(name)
-        alias = fact is not None and "same_as" in fact
-        if file is None and (alias or (landing.holds(name) and not landing.refused(name))):
-            continue  # it never had rows of its own, or holds none of this day any more
-        sha256 = _sha256(file, fact)
-        owner = owners.setdefault(sha256, name)
-        mine = fact if fact and fact["sha256"] == sha256 and alias == (owner != name) else None
-        found.append(
-            Delivered(name=name, sha256=sha256, file=file, fact=mine, same_as=owner if owner != name else None)
-        )
-    return found
-
-
-def _sha256(file: LandedFile | None, fact: Mapping[str, Any] | None) -> str:
-    """The checksum of a landed file, remembered for as long as its size and time of modification stay."""
-    if file is None:
-        assert fact is not None
-        return fact["sha256"]
-    if fact and (fact["bytes"], fact["modified_ns"]) == (file.bytes, file.modified_ns):
-        return fact["sha256"]
-    return sha256_of_landed(file)
-
-
-def _plan(dataset: Dataset, landing: Landing, files: list[Delivered], day: date, *, now: datetime) -> Plan:
-    missing = ()
-    if not files and not landing.closed(day, now):
+def _plan(
+    dataset: Dataset, landing: Landing, current: Manifest | None, files: list[Delivered], day: date, *, now: datetime
+) -> Plan:
+    known = current.facts["landed"] if current else {}
+    missing = [f"{file} to be whole" for file in landing.waits(day, known)]
+    if not files and not missing and not landing.closed(day, now):
         until = landing.deadline(day).isoformat(timespec="minutes")
-        missing = (f"a file for {day} (the day is still open, until {until} at the latest)",)
+        missing = [f"a file for {day} (the day is still open, until {until} at the latest)"]
+    owners = [file for file in files if file.same_as is None]
+    parents = (
+        Parent(
+            asset="landed",
+            day=day,
+            digest=combined((file.name, digest_of_json([file.sha256, file.witness])) for file in owners),
+            rows=sum(file.fact["rows"] for file in owners if file.fact),
+        ),
+    )
+    unread = landing.index or {}
+    stopped = [holds.refused for name, holds in unread.items() if holds.refused and name not in known]
     return Plan(
         asset="deliveries",
         day=day,
         contract_digest=contract_key(dataset),
         logic_version=LOGIC_VERSION,
-        parents=tuple(
-            Parent(
-                asset="landed",
-                day=day,
-                piece=file.name,
-                digest=file.sha256[:32],
-                rows=file.fact["rows"] if file.fact else 0,
-            )
-            for file in files
-            if file.same_as is None
-        ),
-        missing=missing,
-        blocked=tuple(refusal for file in files if (refusal := landing.refused(file.name))),
+        parents=parents if owners else (),
+        missing=tuple(missing),
+        # an export that cannot be read may hold rows of any day
+        blocked=tuple(stopped) if dataset.source.bad_files == "stop" else (),
+        changes=_changes(files, known),
     )
 
 
-def _facts(landed: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """What only this room says of a day."""
-    return {"landed": landed, "empty": not any(fact["rows"] for fact in landed.values())}
+def _changes(files: Sequence[Delivered], known: Mapping[str, Any]) -> str | None:
+    """Which landed files are not what the day was made from, in words."""
+    new = [file.name for file in files if file.same_as is None and file.fact is None]
+    moved = [file.name for file in files if file.fact is not None and file.source != file.name]
+    gone = sorted(known.keys() - {file.name for file in files})
+    names = [*new, *moved, *gone]
+    return f"landed {names[0]} changed" + (f" and {len(names) - 1} more" if names[1:] else "") if names else None
 
 
-def _outcome(dataset: Dataset, pieces: list[Piece], kept: list[FileEntry], facts: dict[str, Any]) -> Outcome:
+def _to_be_read(
+    dataset: Dataset, current: Manifest | None, files: Sequence[Delivered], day: date, *, rebuild: bool
+) -> set[str]:
+    """The names of the files that are read: new ones, and those that could come out differently than they did.
+
+    Raises DataError for such a file if it is gone.
+    """
+    old = current.facts.get("contract") if current else None
+    same = old == reading_of(dataset)
+    again = set()
+    for file in (file for file in files if file.same_as is None):
+        fact = file.fact
+        delivery = day if dataset.source.names_day else None
+        could_differ = fact is None or (
+            not same
+            and (old is None or "refused" in fact or affected(old, dataset, OfFile.of(fact, delivered=delivery)))
+        )
+        if file.file is not None and (could_differ or rebuild):
+            again.add(file.name)
+        elif could_differ and (rows := (file.own or {}).get("rows")):
+            raise DataError(
+                f"{dataset.name}/deliveries {day}: {file.name} is gone, and its {rows:,} rows were read by an earlier "
+                "contract, so they cannot be read by the present one. Land it again, or leave the day as it is."
+            )
+    return again
+
+
+def _members(
+    current: Manifest | None, files: Sequence[Delivered], again: set[str]
+) -> tuple[list[Member], dict[str, list[Member]]]:
+    """What goes into new parts, and the old parts that could stay as they are."""
+    loose: list[Member] = []
+    intact: dict[str, list[Member]] = {}
+    wanted = {file.source: file for file in files if file.fact is not None and file.name not in again}
+    for part, members in members_of(current).items():
+        present = [
+            Member(name=wanted[name].name, key=wanted[name].key, bytes=fact["bytes"], of=part)
+            for name, fact in members
+            if name in wanted
+        ]
+        if [member.name for member in present] == [name for name, _ in members]:
+            intact[part] = present
+        else:
+            loose += present
+    loose += [
+        Member(name=file.name, key=file.key, bytes=file.file.bytes)
+        for file in files
+        if file.name in again and file.file is not None
+    ]
+    return loose, intact
+
+
+def _seen_before(dataset: Dataset, lake: Lake, day: date) -> list[Layout]:
+    """The columns that the newest earlier delivery showed; a day without files shows none."""
+    for _ in range(_DAYS_BACK):
+        earlier = lake.newest_before(dataset.name, "deliveries", day)
+        found = layouts_of(earlier)
+        if earlier is None or found:
+            return found
+        day = earlier.day
+    return []
+
+
+def _layouts(current: Manifest | None, files: Sequence[Delivered], again: set[str]) -> dict[str, Layout]:
+    """The columns of the files that are not read again."""
+    found = layouts_of(current)
+    return {
+        file.name: found[file.fact["layout"]]
+        for file in files
+        if file.name not in again and file.fact is not None and "layout" in file.fact
+    }
+
+
+def _outcome(
+    dataset: Dataset,
+    pieces: list[Piece],
+    kept: list[FileEntry],
+    landed: dict[str, dict[str, Any]],
+    *,
+    layouts: Mapping[str, Layout],
+    earlier: Sequence[Layout],
+) -> Outcome:
     """The totals over all names of a delivery, and the verdict on them."""
-    landed = facts["landed"].values()
-    quarantined = dict(sum((Counter(fact["reasons"]) for fact in landed), Counter()))
-    rows, good = sum(fact["rows"] for fact in landed), sum(fact["good"] for fact in landed)
-    bad = sum(quarantined.values()) - rows_of(quarantined, NOT_BAD)
+    reasons: Counter[str] = Counter()
+    distinct = list(dict.fromkeys(layouts[name] for name in sorted(layouts)))[:_MOST_LAYOUTS]
+    places = {layout: at for at, layout in enumerate(distinct)}
+    for name, fact in landed.items():
+        fact.pop("layout", None)
+        if name in layouts and layouts[name] in places:
+            fact["layout"] = places[layouts[name]]
+        for fault in fact.get("faults", ()):
+            reasons[fault["reason"]] += fault["rows"]
+    quarantined = dict(reasons)
+    rows, good = sum(fact["rows"] for fact in landed.values()), sum(good_of(fact) for fact in landed.values())
     return Outcome(
         pieces=tuple(pieces),
         kept=tuple(kept),
@@ -195,12 +246,21 @@ def _outcome(dataset: Dataset, pieces: list[Piece], kept: list[FileEntry], facts
         counts={
             "delivered": rows,
             "good": good,
-            "quarantined": sum(quarantined.values()),
-            "bad": bad,
-            "ambiguous_times": sum(fact["ambiguous"] for fact in landed),
-            "files": sum("same_as" not in fact for fact in landed),
+            "quarantined": reasons.total(),
+            "bad": reasons.total() - rows_of(quarantined, NOT_BAD),
+            "ambiguous_times": sum(fact.get("ambiguous", 0) for fact in landed.values()),
+            "shifted_times": sum(fact.get("shifted", 0) for fact in landed.values()),
+            "files": sum("same_as" not in fact for fact in landed.values()),
+            "refused_files": sum("refused" in fact for fact in landed.values()),
         },
         quarantined=quarantined,
-        checks=tuple(checks(dataset, facts["landed"], [*pieces, *kept])),
-        facts=facts,
+        checks=tuple(checks(dataset, landed, [*pieces, *kept])),
+        facts={
+            "landed": landed,
+            "empty": not rows,
+            "unverifiable": sum(bool(fact["rows"]) and "verified_by" not in fact for fact in landed.values()),
+            "layouts": [[list(column) for column in layout] for layout in distinct],
+            "drift": drift(dataset, layouts, earlier),
+            "contract": reading_of(dataset),
+        },
     )

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
+from pathlib import Path
 
-from assets.ingestion.files import LandedFile, landed_files
+from assets.ingestion.files import LandedFile, Pattern, Waiting, landed_files
 from assets.ingestion.index import Indexed, indexed
 from resources.contract.dataset import Dataset
 from resources.contract.days import HOUR_US, day_bounds_us, instant_us
@@ -17,7 +18,7 @@ from resources.lake import Lake
 
 @dataclass(frozen=True, kw_only=True)
 class Landing:
-    """The landed files of a dataset at one moment.
+    """The landed files of a dataset at one moment: those that can be taken, and those that wait.
 
     `index` says which event days the rows of a file belong to, by file name; it is None where the path tells the day.
     """
@@ -25,6 +26,7 @@ class Landing:
     dataset: Dataset
     by_day: Mapping[date, tuple[LandedFile, ...]]
     all: tuple[LandedFile, ...]
+    waiting: tuple[Waiting, ...] = ()
     index: Mapping[str, Indexed] | None = None
 
     @classmethod
@@ -32,35 +34,51 @@ class Landing:
         """What has landed by now. Raises ConfigError for a pattern that is not an absolute path.
 
         Args:
-            lake: keeps the index of files that hold many days; without it, such files belong to no day yet.
-            now: until when the rows of such files can have happened.
+            lake: keeps what was read of files that hold many days; without it, such files belong to no day yet.
+            now: until when the rows of such files can have happened, and what the files' ages are counted from.
         """
-        found = landed_files(dataset)
-        files, index = tuple(file for _, file in found), None
+        now = now or datetime.now(UTC)
+        listed = landed_files(dataset, now=now)
+        found, files, index = listed.files, tuple(file for _, file in listed.files), None
         if not dataset.source.names_day:
-            index = indexed(dataset, lake, files, now=now or datetime.now(UTC)) if lake else {}
+            index = indexed(dataset, lake, files, now=now) if lake else {}
             found = [(day, file) for file in files if file.name in index for day in index[file.name].days]
         by_day: dict[date, list[LandedFile]] = defaultdict(list)
         for day, file in found:
             assert day is not None
             by_day[day].append(file)
-        return cls(dataset=dataset, by_day={d: tuple(f) for d, f in by_day.items()}, all=files, index=index)
+        return cls(
+            dataset=dataset,
+            by_day={d: tuple(f) for d, f in by_day.items()},
+            all=files,
+            waiting=tuple(listed.waiting),
+            index=index,
+        )
 
     def files(self, day: date) -> tuple[LandedFile, ...]:
         """The files of a delivery day, by name."""
         return self.by_day.get(day, ())
 
     def days(self) -> list[date]:
-        """The delivery days that have files, in order."""
-        return sorted(self.by_day)
+        """The delivery days that have files, in order; those whose files all wait are among them."""
+        return sorted(self.by_day.keys() | {file.day for file in self.waiting if file.day is not None})
+
+    def waits(self, day: date, known: Mapping[str, object]) -> list[Waiting]:
+        """The files that a day waits for: its own, and of exports those (`known`) that it has rows of."""
+        return [file for file in self.waiting if file.day == day or (file.day is None and file.name in known)]
 
     def refused(self, name: str) -> str | None:
-        """Why an export of that name could not be indexed, or None."""
+        """Why an export of that name could not be read, or None."""
         return self.index[name].refused if self.index and name in self.index else None
 
     def holds(self, name: str) -> bool:
         """Whether a file of that name is there at all, whichever days it holds."""
         return name in self._names
+
+    @cached_property
+    def is_there(self) -> bool:
+        """Whether the folder is: while it is not (an unmounted disk), no file of it has been taken away."""
+        return self.dataset.source.is_remote or Path(Pattern(self.dataset.source.files).root).is_dir()
 
     def closed(self, day: date, now: datetime) -> bool:
         """Whether nothing more is expected for a day: a later day's delivery has settled, or its deadline has passed."""

@@ -15,6 +15,8 @@ class Reason(IntEnum):
     MALFORMED_JSON = auto()
     NOT_A_SCALAR = auto()  # an object or a list where a value is declared
     NOT_TEXT = auto()  # a value that no UTF-8 text can hold
+    DUPLICATE_KEY = auto()  # a key that stands in its object twice
+    MALFORMED_LINE = auto()  # of an access log
     MISSING = auto()  # null in a column that is required
     NOT_AN_INTEGER = auto()
     NOT_A_DECIMAL = auto()
@@ -27,6 +29,7 @@ class Reason(IntEnum):
     UNREADABLE_TIME = auto()
     TIME_WITHOUT_ZONE = auto()
     NONEXISTENT_TIME = auto()  # skipped by a clock change
+    AMBIGUOUS_TIME = auto()  # repeated by a clock change, where the contract does not say which is meant
     IMPLAUSIBLE_TIME = auto()
     BEFORE_FIRST_DAY = auto()
     AFTER_LAST_DAY = auto()

@@ -17,12 +17,11 @@ import pyarrow as pa
 
 from assets.ingestion.casting import Typed, typed
 from assets.ingestion.chunk import Chunk, declared_columns
+from assets.ingestion.conversion import texts_of
+from assets.ingestion.epochs import CREDIBLE
 from assets.ingestion.reasons import Reason
 from resources.contract.dataset import Dataset
-from resources.contract.days import day_bounds_us, day_start_us, days_of
-
-# Times further back than this before the first day come from a wrong unit or a reset clock, not from an old event.
-_CREDIBLE = timedelta(days=3653)
+from resources.contract.days import HOUR_US, day_bounds_us, day_start_us, days_of
 
 QUARANTINE = pa.schema(
     [
@@ -40,7 +39,8 @@ QUARANTINE = pa.schema(
 class Span:
     """The event days that are taken (`oldest` to `newest`), and the last day that is plausible at all.
 
-    An export of many days asks for the rows of its day `only`; rows that have no day of their own go to `home`.
+    An export of many days asks for the rows of its day `only`; rows that have no day of their own go to `home`. From the
+    instant `until_us` on nothing is plausible, whatever its day.
     """
 
     oldest: date
@@ -48,13 +48,18 @@ class Span:
     plausible: date
     only: date | None = None
     home: bool = True
+    until_us: int | None = None
 
     @classmethod
     def of_delivery(cls, dataset: Dataset, day: date) -> Span:
-        """What may be delivered on a day: rows of the days before, as late as is allowed, and of the next one."""
+        """What may be delivered on a day: rows of the days before, as late as is allowed, and of some hours behind it."""
         days, ahead = dataset.days, day + timedelta(days=1)
-        oldest = max(days.first, day - timedelta(days=days.late))
-        return cls(oldest=oldest, newest=min(ahead, days.last or ahead), plausible=ahead)
+        return cls(
+            oldest=max(days.first, day - timedelta(days=days.late)),
+            newest=min(ahead, days.last or ahead),
+            plausible=ahead,
+            until_us=day_start_us(ahead, days.zone) + round(days.ahead_hours * HOUR_US),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +68,14 @@ class Sifted:
 
     good: dict[date, pa.Table]
     quarantine: pa.Table
-    ambiguous: int
+    rows: dict[date, np.ndarray]  # where in the chunk's columns the good rows of each day stood
+    days: np.ndarray  # datetime64[D]: the event day of each row in quarantine, NaT where it has none that is taken
+    repeated: np.ndarray  # where the good rows stood whose local time comes twice, taken by the contract's rule
+    shifted: np.ndarray  # where the good rows stood whose local time a clock change leaves out, moved by its hour
+
+    @property
+    def ambiguous(self) -> int:
+        return len(self.repeated)
 
     @property
     def num_good(self) -> int:
@@ -72,49 +84,78 @@ class Sifted:
 
 def sift(dataset: Dataset, chunk: Chunk, *, file: str, span: Span) -> Sifted:
     """The rows of a chunk, each in its one place."""
-    zone, cast = dataset.days.zone, typed(dataset, chunk.columns)
-    readable = (cast.reason == Reason.FINE) | (cast.column > 0)  # the time is the first column
+    zone = dataset.days.zone
+    time = dataset.time if chunk.epoch is None else dataset.time.model_copy(update={"epoch": chunk.epoch})
+    cast = typed(dataset, chunk.columns, time=time)
+    reason, column = cast.reason, cast.column
+    readable = (reason == Reason.FINE) | (column > 0)  # the time is the first column
     outside = out_of_days(dataset, cast.times_us, span)
     inside = readable & (outside == Reason.FINE)
-    reason = np.where(readable & ~inside, outside, cast.reason)
-    column = np.where(inside, cast.column, 0)
     asked = np.ones(len(reason), dtype=bool)
+    if not inside.all():
+        reason, column = np.where(readable & ~inside, outside, reason), np.where(inside, column, 0)
     if span.only is not None:
         start, end = day_bounds_us(span.only, zone)
         asked = np.where(inside, (start <= cast.times_us) & (cast.times_us < end), span.home)
     good, failed = np.flatnonzero(asked & (reason == Reason.FINE)), np.flatnonzero(asked & (reason != Reason.FINE))
-    quarantine = _failed_rows(dataset, chunk, failed, reason=reason[failed], column=column[failed], file=file)
+    quarantine, days = QUARANTINE.empty_table(), np.empty(0, "datetime64[D]")
+    if len(failed):
+        quarantine = _failed_rows(dataset, chunk, failed, reason=reason[failed], column=column[failed], file=file)
+        days = np.full(len(failed), "NaT", dtype="datetime64[D]")
+        days[inside[failed]] = days_of(cast.times_us[failed[inside[failed]]], zone)
     if span.home and chunk.broken:
-        quarantine = pa.concat_tables([quarantine, _broken_rows(dataset, chunk, file=file)]).sort_by("line")
+        quarantine = pa.concat_tables([quarantine, _broken_rows(dataset, chunk, file=file)])
+        order = np.argsort(quarantine["line"].to_numpy(), kind="stable")
+        quarantine = quarantine.take(order)
+        days = np.append(days, np.full(len(chunk.broken), "NaT", dtype="datetime64[D]"))[order]
+    by_day = list(_by_day(cast, good, zone))
     return Sifted(
-        good={day: table.cast(dataset.row_schema) for day, table in _by_day(cast, good, zone)},
+        good={day: table for day, table, _ in by_day},
         quarantine=quarantine,
-        ambiguous=int(np.count_nonzero(cast.ambiguous[good])),
+        rows={day: rows for day, _, rows in by_day},
+        days=days,
+        repeated=good[cast.ambiguous[good]],
+        shifted=good[cast.skipped[good]],
     )
 
 
-def _by_day(cast: Typed, good: np.ndarray, zone: str) -> Iterator[tuple[date, pa.Table]]:
-    """The good rows of each event day."""
-    days = days_of(cast.times_us[good], zone)
-    distinct = np.unique(days).tolist()
-    if len(distinct) == 1 and len(good) == cast.rows.num_rows:
-        yield distinct[0], cast.rows
+def _by_day(cast: Typed, good: np.ndarray, zone: str) -> Iterator[tuple[date, pa.Table, np.ndarray]]:
+    """The good rows of each event day, and where they stood."""
+    if not len(good):
         return
-    for day in distinct:
-        yield day, cast.rows.take(good[days == np.datetime64(day)])
+    times = cast.times_us if len(good) == cast.rows.num_rows else cast.times_us[good]
+    first, last = days_of(np.array([times.min(), times.max()]), zone)
+    if first == last:
+        yield first.item(), _rows_at(cast.rows, good), good
+        return
+    days = days_of(times, zone)
+    for day in np.unique(days):
+        rows = good[days == day]
+        yield day.item(), _rows_at(cast.rows, rows), rows
+
+
+def _rows_at(table: pa.Table, rows: np.ndarray) -> pa.Table:
+    """Some rows of a table, in its order."""
+    if len(rows) == table.num_rows:
+        return table
+    if 2 * len(rows) < table.num_rows:
+        return table.take(rows)
+    chosen = np.zeros(table.num_rows, bool)
+    chosen[rows] = True
+    return table.filter(pa.array(chosen))  # copies what stands together as one
 
 
 def out_of_days(dataset: Dataset, times_us: np.ndarray, span: Span) -> np.ndarray:
     """Per time: FINE if its day is taken, else why it is not."""
     zone, first = dataset.days.zone, dataset.days.first
-    starts = [
-        first - _CREDIBLE,
-        first,
-        span.oldest,
-        *(day + timedelta(days=1) for day in (span.newest, span.plausible)),
-    ]
+    starts = [day_start_us(day, zone) for day in (first - CREDIBLE, first, span.oldest)]
+    ends = [day_start_us(day + timedelta(days=1), zone) for day in (span.newest, span.plausible)]
+    if span.until_us is not None:
+        ends = [min(end, span.until_us) for end in ends]
     # a delivery long after the dataset's last day takes nothing: its edges must not cross
-    edges = np.maximum.accumulate([day_start_us(day, zone) for day in starts])
+    edges = np.maximum.accumulate([*starts, *ends])
+    if len(times_us) and edges[2] <= times_us.min() and times_us.max() < edges[3]:
+        return np.zeros(len(times_us), np.uint8)
     between = [
         *(Reason.IMPLAUSIBLE_TIME, Reason.BEFORE_FIRST_DAY, Reason.TOO_LATE, Reason.FINE),
         *(Reason.AFTER_LAST_DAY, Reason.IMPLAUSIBLE_TIME),
@@ -138,7 +179,9 @@ def _failed_rows(
 ) -> pa.Table:
     """Rows that could be split, but have a value that does not fit."""
     personal, names = _personal(dataset), list(declared_columns(dataset))
-    rows = chunk.columns.take(failed).to_pylist()
+    taken = chunk.columns.take(failed)  # of columns that the file has typed, the texts that say the same
+    texts = {name: texts_of(taken[name].combine_chunks()) for name in names}
+    rows = pa.table(texts).to_pylist()
     hidden = [{name: shown(value, personal=name in personal) for name, value in row.items()} for row in rows]
     at_fault = [names[place] for place in column]
     raw = [chunk.raw(row) if not personal else None for row in failed.tolist()]

@@ -16,6 +16,7 @@ from resources.contract.manifest import Check, FileEntry
 from resources.lake import Piece
 
 CHECKS = {
+    "files_read": (True, "Every landed file could be read; blocks where none could, or source.bad_files says stop."),
     "conservation": (True, "Rows read from the files are the good rows and those in quarantine, as they were written."),
     "bad_row_share": (True, "Rows that do not fit the contract, as a share of those delivered."),
     "time_bounds": (False, "Rows of days that this delivery cannot hold, as a share of those delivered."),
@@ -62,6 +63,7 @@ def checks(
     limit, rows = dataset.bad_rows.at_most, sum(fact["rows"] for fact in landed.values())
     outside = Share(faults=_faults(landed, of=OUT_OF_DAYS), rows=rows, are="of days that are not taken")
     return [
+        _files_read(dataset, landed),
         _conservation(files, rows=rows),
         _at_most("bad_row_share", _bad_shares(dataset, landed), limit=limit),
         _at_most("time_bounds", [outside], limit=limit),
@@ -72,7 +74,10 @@ def _faults(landed: Mapping[str, Mapping[str, Any]], *, of: Iterable[Reason]) ->
     """What is wrong with the rows of some files, for these reasons."""
     texts = {reason.text for reason in of}
     return [
-        {**fault, "file": name} for name, fact in landed.items() for fault in fact["faults"] if fault["reason"] in texts
+        {**fault, "file": name}
+        for name, fact in landed.items()
+        for fault in fact.get("faults", ())
+        if fault["reason"] in texts
     ]
 
 
@@ -84,13 +89,39 @@ def _bad_shares(dataset: Dataset, landed: Mapping[str, Mapping[str, Any]]) -> li
     rows = 0
     for name, fact in landed.items():
         of_file = fact.get("rows_of_file", 0)
+        if "faults" not in fact:
+            rows += fact["rows"]
+            continue
         # rows that could not be split have no column, those whose day is not taken the time's
-        dayless = [f for f in fact["faults"] if of_file and f["column"] in (None, dataset.time.column)]
+        faults = fact["faults"]
+        dayless = [fault for fault in faults if of_file and fault["column"] in (None, dataset.time.column)]
         rows += fact["rows"] - sum(fault["rows"] for fault in dayless)
-        own += _faults({name: {"faults": [fault for fault in fact["faults"] if fault not in dayless]}}, of=bad)
+        own += _faults({name: {"faults": [fault for fault in faults if fault not in dayless]}}, of=bad)
         if found := _faults({name: {"faults": dayless}}, of=bad):
             apart.append(Share(faults=found, rows=of_file, of=f"rows of {name}", are="bad and of no day"))
     return [Share(faults=own, rows=rows, of="rows" if dataset.source.names_day else "rows of the day"), *apart]
+
+
+def refused_files(landed: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Why each file that was left out could not be read, by name."""
+    return {name: fact["refused"] for name, fact in landed.items() if "refused" in fact}
+
+
+def _files_read(dataset: Dataset, landed: Mapping[str, Mapping[str, Any]]) -> Check:
+    """Whether all files could be read: one bad file stops a day only if the contract says so, or if there is no other."""
+    files = [name for name, fact in landed.items() if "same_as" not in fact]
+    refused = refused_files(landed)
+    told = "; ".join(list(refused.values())[:_TOLD])
+    more = f"; and {len(refused) - _TOLD} more" if len(refused) > _TOLD else ""
+    stops = dataset.source.bad_files == "stop" or len(refused) == len(files)
+    return Check(
+        name="files_read",
+        passed=not refused,
+        blocking=stops,
+        message=f"{len(refused):,} of {len(files):,} files could not be read{': ' if refused else ''}{told}{more}",
+        value=len(refused),
+        limit=0,
+    )
 
 
 def _conservation(files: Sequence[Piece | FileEntry], *, rows: int) -> Check:

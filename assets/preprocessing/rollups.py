@@ -24,7 +24,7 @@ from resources.contract.digest import table_digest
 from resources.contract.manifest import Check, Ledger, Plan, contract_digest
 from resources.lake import Lake, Materialized, Outcome, Piece
 
-LOGIC_VERSION = 1
+LOGIC_VERSION = 2
 CHECKS = {"conservation": (True, "The users' counts and the rows without a user add up to the shards' rows.")}
 ITEMS = "items.parquet"
 

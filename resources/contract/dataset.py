@@ -319,13 +319,17 @@ def parse_dataset(text: str, *, file: str, variables: dict[str, str] | None = No
         )
     if variables is None:
         return dataset
-    try:
-        files = Template(dataset.source.files).substitute(variables)
-    except (KeyError, ValueError) as error:
-        raise ConfigError(
-            f"{file}: source.files: {dataset.source.files!r} names {error}, which is not set. Set it in .env."
-        ) from error
-    return dataset.model_copy(update={"source": dataset.source.model_copy(update={"files": files})})
+    places: dict[str, str] = {}
+    for key in ("files", "ready"):
+        if (place := getattr(dataset.source, key)) is None:
+            continue
+        try:
+            places[key] = Template(place).substitute(variables)
+        except (KeyError, ValueError) as error:
+            raise ConfigError(
+                f"{file}: source.{key}: {place!r} names {error}, which is not set. Set it in .env."
+            ) from error
+    return dataset.model_copy(update={"source": dataset.source.model_copy(update=places)})
 
 
 def load_dataset(path: Path, *, variables: dict[str, str] | None = None) -> Dataset:

@@ -6,6 +6,7 @@ nothing to do; `content_digest` says what it holds, and equal means nothing to t
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
@@ -13,7 +14,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from resources.contract.digest import combined, digest_of_json
+from resources.contract.digest import combined, digest_of_json, sum_of
 
 ASSETS = ("deliveries", "shards", "rollups", "features", "labels", "model", "evaluation", "champion")
 DATA_ASSETS = ASSETS[:5]
@@ -54,6 +55,9 @@ class FileEntry(_Frozen):
     event_day: date | None = None
     first_us: int | None = None  # earliest and latest event_time
     last_us: int | None = None
+    whole: str | None = (
+        None  # what this file is a part of: how rows are spread over the parts of one whole tells nothing
+    )
 
 
 class Check(_Frozen):
@@ -136,6 +140,7 @@ class Plan:
     parents: tuple[Parent, ...] = ()
     missing: tuple[str, ...] = ()
     blocked: tuple[str, ...] = ()
+    changes: str | None = None  # what differs from what is built, where the plan knows it better than its parents say
 
     @property
     def input_digest(self) -> str:
@@ -154,8 +159,15 @@ def contract_digest(keys: Mapping[str, Any]) -> str:
 
 
 def content_digest(files: Iterable[FileEntry]) -> str:
-    """The digest of what a result holds, from its files' names and contents. A file without rows counts as absent."""
-    return combined((entry.name, entry.content) for entry in files if entry.rows)
+    """The digest of what a result holds, from its files' names and contents. A file without rows counts as absent.
+
+    The parts of a whole count as one, by the sum of their rows' hashes.
+    """
+    contents: dict[str, list[str]] = defaultdict(list)
+    for entry in files:
+        if entry.rows:
+            contents[entry.whole or entry.name].append(entry.content)
+    return combined((name, parts[0] if len(parts) == 1 else sum_of(parts)) for name, parts in contents.items())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,6 +188,9 @@ def staleness(built: Manifest, plan: Plan) -> Staleness | None:
         return Staleness(reason=reason, history_only=False, weight=1.0)
     if built.contract_digest != plan.contract_digest:
         return Staleness(reason=f"the contract's keys for {built.asset} changed", history_only=False, weight=1.0)
+
+    if plan.changes is not None:
+        return Staleness(reason=plan.changes, history_only=False, weight=1.0)
 
     def keyed(parents: Iterable[Parent]) -> dict[tuple[str, date, str | None], Parent]:
         return {(p.asset, p.day, p.piece): p for p in parents}

@@ -17,6 +17,11 @@ ACCESS_LOG_TIME = "%d/%b/%Y:%H:%M:%S %z"
 _REMOTE = ("s3://", "gs://", "az://", "http://", "https://")
 
 
+def is_address(text: str) -> bool:
+    """Whether a text names something in an object store or behind HTTP."""
+    return text.startswith(_REMOTE)
+
+
 class Csv(Strict):
     """How delimited text is written. `quote: null` means that quotes are letters like any other."""
 
@@ -85,7 +90,7 @@ class Source(Strict):
     @property
     def is_remote(self) -> bool:
         """Whether the files lie in an object store or behind HTTP."""
-        return self.files.startswith(_REMOTE)
+        return is_address(self.files)
 
 
 class Time(Strict):

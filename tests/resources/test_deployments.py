@@ -109,3 +109,26 @@ def test_child_processes_see_the_same_place_and_send_nothing_home(tmp_path: Path
     assert Deployment.from_env(environment).home == here.home
     for name in ("DAGSTER_DISABLE_TELEMETRY", "MLFLOW_DISABLE_TELEMETRY", "DO_NOT_TRACK"):
         assert environment[name] == "true"
+
+
+def test_a_landing_may_be_an_address_and_a_folder_of_the_datasets_own_beats_it() -> None:
+    told = Deployment.from_env({"LANDING": "s3://logs/all/", "LANDING_SHOP": "gs://other/shop", "LANDING_AD": "/ads"})
+    assert told.variables("web") == {"LANDING": "s3://logs/all/web"}
+    assert told.variables("shop") == {"LANDING": "gs://other/shop"}
+    assert told.variables("ad") == {"LANDING": "/ads"}
+    assert Deployment.from_env({"LANDING_SHOP": "s3://a/b"}).variables("ad") == {"LANDING": f"{CODE}/landing/ad"}
+
+
+def test_what_stores_are_told_is_read_here_and_never_shown() -> None:
+    told = Deployment.from_env({"AWS_SECRET_ACCESS_KEY": "hidden", "AWS_REGION": "eu", "AWS_PROFILE": "x", "HOME": "/"})
+    assert told.storage == {"AWS_SECRET_ACCESS_KEY": "hidden", "AWS_REGION": "eu"}
+    assert "hidden" not in repr(told)
+
+
+def test_the_room_for_remote_files_is_a_number_of_gigabytes() -> None:
+    assert Deployment.from_env({}).fetch_bytes == 8_000_000_000
+    assert Deployment.from_env({"SLICEWISE_FETCH_GB": "0.5"}).fetch_bytes == 500_000_000
+    assert Deployment.from_env({"SLICEWISE_HOME": "/h"}).fetched("shop") == Path("/h/fetched/shop")
+    for wrong in ("0", "-1", "nan", "inf", "much"):
+        with pytest.raises(ConfigError, match=rf"SLICEWISE_FETCH_GB must .*{wrong}.*Say 8"):
+            Deployment.from_env({"SLICEWISE_FETCH_GB": wrong})

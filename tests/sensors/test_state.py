@@ -122,10 +122,11 @@ def test_a_days_row_says_open_missing_immature_and_built(shop: ToyShop) -> None:
 def test_the_json_of_a_dataset_has_exactly_the_agreed_keys(shop: ToyShop) -> None:
     shop.build([march(7)], now=moment("10T07:00"))
     found = shop.state(moment("10T07:00")).as_json()
-    assert list(found) == ["dataset", "champion", "days"]
+    assert list(found) == ["dataset", "champion", "left_out", "waiting", "days"]
     assert (found["dataset"], found["champion"], len(found["days"])) == ("shop", None, 3)
     wanted = (
-        "day delivered quarantined good duplicates late users without_user shards features labels model verdict stale"
+        "day delivered quarantined unverifiable left_out waiting drift good duplicates late users without_user shards "
+        "features labels model verdict stale"
     )
     for row in found["days"]:
         assert sorted(row) == sorted(wanted.split())

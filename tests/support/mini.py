@@ -39,6 +39,7 @@ class Mini:
         contract["train"] = {"window_days": window_days, "epochs": epochs, "batch_rows": 64}
         contract["days"].pop("last", None)
         contract["cut"] = {"buckets": 4}
+        contract["source"]["settle_seconds"] = 0
         (folder / "datasets").mkdir()
         with (folder / "datasets" / "shop.yaml").open("w", encoding="utf-8") as stream:
             yaml.dump(contract, stream)

@@ -22,7 +22,7 @@ FIRST = date(2025, 3, 7)
 _ROOMS: dict[str, Any] = {"shards": cut, "rollups": rollups, "features": features, "labels": labels}
 _CONTRACT = """
 name: {name}
-source: {{files: "{landing}/{{day}}*.csv", format: csv}}
+source: {{files: "{landing}/{{day}}*.csv", format: csv, settle_seconds: 0}}
 time: {{column: at}}
 days: {{zone: UTC, first: {first}, late: 3}}
 columns:
@@ -64,7 +64,9 @@ class ToyShop:
 
     def state(self, now: datetime) -> State:
         """How it stands at that moment."""
-        return State(self.dataset, Landing.scan(self.dataset, lake=self.lake), self.lake.ledger(self.name), now)
+        return State(
+            self.dataset, Landing.scan(self.dataset, lake=self.lake, now=now), self.lake.ledger(self.name), now
+        )
 
     def build(self, days: Iterable[date], *, now: datetime, rooms: Iterable[str] = DATA_ASSETS) -> None:
         """Builds days of some rooms, one room after the other."""
@@ -72,7 +74,7 @@ class ToyShop:
         for room in rooms:
             for day in every:
                 if room == "deliveries":
-                    deliver.build(dataset, self.lake, Landing.scan(dataset, lake=self.lake), day, now=now)
+                    deliver.build(dataset, self.lake, Landing.scan(dataset, lake=self.lake, now=now), day, now=now)
                 else:
                     _ROOMS[room].build(dataset, self.lake, day)
 

@@ -57,10 +57,11 @@ class Room:
         days: str = "zone: UTC, first: 2025-03-01",
         user: str = "user",
         bad: float = 1.0,
+        settle: float = 0,
     ) -> Dataset:
         text = f"""
 name: shop
-source: {{files: "{self.landing}/{files}", {source}}}
+source: {{files: "{self.landing}/{files}", settle_seconds: {settle}, {source}}}
 time: {{{time}}}
 days: {{{days}}}
 columns: {columns}

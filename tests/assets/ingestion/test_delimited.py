@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from assets.ingestion import delimited, unpacking
+from assets.ingestion import unpacking
 from assets.ingestion.chunk import Chunk
+from resources.contract.dataset import Dataset
 from resources.contract.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -31,61 +34,193 @@ def found(chunks: list[Chunk]) -> tuple[Rows, Broken]:
     return rows, sorted(broken)
 
 
-def read_letter_by_letter(text: str, width: int) -> tuple[Rows, Broken]:
-    """What the grammar says, by a machine that reads one letter after the other."""
-    rows: Rows = []
-    broken: Broken = []
-    at, line = 0, 1
-    while at < len(text):
-        start, fields, pairs = at, [], True
-        while pairs:
-            value = ""
-            if text[at : at + 1] == '"':
-                at += 1
-                while at < len(text) and (text[at] != '"' or text[at : at + 2] == '""'):
-                    value += text[at]
-                    at += 2 if text[at] == '"' else 1
-                pairs = at < len(text) and (at + 1 == len(text) or text[at + 1] in ",\r\n")
-                at += 1
+@dataclass(frozen=True)
+class Grammar:
+    """A reading of delimited text by a machine that looks at one letter after the other."""
+
+    width: int = 3
+    quote: str | None = '"'
+    escape: str | None = None
+    comment: str | None = None
+    limit: int = 1 << 30
+
+    def read(self, text: str) -> tuple[Rows, Broken] | None:
+        """The rows and the broken ones; None where a line is longer than the limit."""
+        rows: Rows = []
+        broken: Broken = []
+        at, line = 0, 1
+        while at < len(text):
+            start, (end, fields) = at, self._record(text, at)
+            if text[at] in ("\r", "\n", self.comment):
+                end, fields = self._line(text, at, escape=None), []
+            elif fields is None or end - start > self.limit:
+                end = self._line(text, at, escape=self.escape)
+                broken.append((line, "broken_quotes", text[start:end]))
+            elif len(fields) != self.width:
+                broken.append((line, "ragged", text[start:end]))
             else:
-                while at < len(text) and text[at] not in ",\r\n":
+                rows.append((line, fields, text[start:end]))
+            if end - start > self.limit:
+                return None
+            line += text[start:end].replace("\r\n", "\n").replace("\r", "\n").count("\n") + 1
+            at = end + (2 if text[end : end + 2] == "\r\n" else 1)
+        return rows, broken
+
+    def _literal(self, text: str, at: int) -> str:
+        """What an escape at this place makes literal."""
+        return text[at + 1 : at + 3] if text[at + 1 : at + 3] == "\r\n" else text[at + 1 : at + 2]
+
+    def _line(self, text: str, at: int, *, escape: str | None) -> int:
+        while at < len(text) and text[at] not in "\r\n":
+            at += 1 + (len(self._literal(text, at)) if text[at] == escape else 0)
+        return at
+
+    def _record(self, text: str, at: int) -> tuple[int, list[str] | None]:
+        fields = []
+        while True:
+            begun, value = at, ""
+            if quoted := self.quote is not None and text[at : at + 1] == self.quote:
+                at += 1
+            while at < len(text):
+                if text[at] == self.escape:
+                    literal = self._literal(text, at)
+                    value += literal or text[at]
+                    at += 1 + len(literal)
+                elif quoted and text[at : at + 2] == f"{self.quote}{self.quote}":
+                    value += text[at]
+                    at += 2
+                elif text[at] == self.quote if quoted else text[at] in ",\r\n":
+                    break
+                else:
                     value += text[at]
                     at += 1
+            if quoted:
+                at += 1
+                if at > len(text) or text[at : at + 1] not in ("", ",", "\r", "\n"):
+                    return at, None
+            elif self.escape and text[begun:at] == f"{self.escape}N":
+                value = text[begun:at]
             fields.append(value)
             if text[at : at + 1] != ",":
-                break
+                return at, fields
             at += 1
-        if not pairs:
-            at = start
-            while at < len(text) and text[at] not in "\r\n":
-                at += 1
-            broken.append((line, "broken_quotes", text[start:at]))
-        elif at > start and len(fields) != width:
-            broken.append((line, "ragged", text[start:at]))
-        elif at > start:
-            rows.append((line, fields, text[start:at]))
-        line += text[start:at].replace("\r\n", "\n").replace("\r", "\n").count("\n") + 1
-        at += 2 if text[at : at + 2] == "\r\n" else 1
-    return rows, sorted(broken)
 
 
 LETTERS = st.lists(
-    st.sampled_from(["a", "é", ",", ",", '"', '"', "\n", "\n", "\r", "\r\n", '""', ',"', '",', '"\n']), max_size=40
+    st.sampled_from(
+        [
+            "a",
+            "é",
+            ",",
+            ",",
+            '"',
+            '"',
+            "\n",
+            "\n",
+            "\r",
+            "\r\n",
+            '""',
+            ',"',
+            '",',
+            '"\n',
+            "\\",
+            "\\N",
+            "\\\n",
+            "#",
+            "\n#",
+        ]
+    ),
+    max_size=40,
 ).map("".join)
+CONTRACTS: dict[str, Dataset] = {}
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(body=LETTERS, block=st.sampled_from([1, 2, 3, 5, 1 << 20]))
+def contract(room: Room, csv: str) -> Dataset:
+    """Parsing YAML takes longer than reading these files."""
+    if csv not in CONTRACTS:
+        CONTRACTS[csv] = room.dataset(COLUMNS, source=f"format: csv, csv: {csv}")
+    return CONTRACTS[csv]
+
+
+GIVEN = "header: [event_time, user_id, note]"
+
+
+@settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    body=LETTERS,
+    block=st.sampled_from([1, 2, 3, 5, 1 << 20]),
+    quote=st.sampled_from(['"', '"', None]),
+    escape=st.sampled_from([None, "\\"]),
+    comment=st.sampled_from([None, "#"]),
+)
 def test_rows_lines_and_broken_quotes_are_those_of_a_letter_by_letter_reading(
-    room: Room, body: str, block: int
+    room: Room, body: str, block: int, quote: str | None, escape: str | None, comment: str | None
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(unpacking, "BLOCK_BYTES", block)
-        dataset = room.dataset(COLUMNS)
-        rows, broken = found(room.chunks(dataset, "event_time,user_id,note\n" + body))
-    expected, expected_broken = read_letter_by_letter("event_time,user_id,note\n" + body, 3)
-    assert rows == expected[1:]
-    assert broken == expected_broken
+        csv = json.dumps({"quote": quote, "escape": escape, "comment": comment})
+        read = found(room.chunks(contract(room, csv), "event_time,user_id,note\n" + body))
+    expected = Grammar(quote=quote, escape=escape, comment=comment).read("event_time,user_id,note\n" + body)
+    assert expected is not None and read == (expected[0][1:], expected[1])
+
+
+@example(body=['"a\n', 'a","\n', 'bbbbb"\n'], block=1 << 20, limit=12, escape=None)
+@example(body=['"a\n', 'a","\n', 'bbbbbb"\n'], block=1 << 20, limit=12, escape=None)
+@example(body=['a","\n'] * 4 + ["b,c,d"], block=1 << 20, limit=12, escape=None)
+@settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    body=st.lists(
+        st.sampled_from(["a", "a", ",", '"', '"', "\n", "\n", '""', ',"', '",', "\\\n", "\r\n"]), max_size=60
+    ),
+    block=st.sampled_from([1, 3, 7, 1 << 20]),
+    limit=st.sampled_from([5, 8, 12]),
+    escape=st.sampled_from([None, "\\"]),
+)
+def test_a_record_longer_than_the_limit_is_broken_and_a_line_refuses_the_file_whatever_the_blocks_are(
+    room: Room, body: list[str], block: int, limit: int, escape: str | None
+) -> None:
+    text = "".join(body)
+    expected = Grammar(escape=escape, limit=limit).read(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(unpacking, "BLOCK_BYTES", block)
+        patch.setattr(unpacking, "LINE_BYTES", limit)
+        csv = json.dumps({"escape": escape})[1:-1]
+        dataset = contract(room, f"{{{csv}, {GIVEN}}}")
+        if expected is None:
+            with pytest.raises(DataError, match=rf"longer than {limit} bytes"):
+                room.chunks(dataset, text)
+        else:
+            assert found(room.chunks(dataset, text)) == expected
+
+
+@pytest.mark.parametrize(
+    ("piece", "end"),
+    [
+        ('"', ""),
+        ('"\n', ""),
+        ('a","\n', ""),
+        ('a","\n', '"x'),
+        ('"a\n', "x"),
+        ('"""\n', "x"),
+        (',"a"b\n', ""),
+        ('a\\\n","\n', '"x'),
+        ('a","\n', "b" * 250_000 + '"'),
+    ],
+)
+def test_the_cost_of_stray_quotes_is_linear_whatever_the_bytes_are(
+    room: Room, monkeypatch: pytest.MonkeyPatch, piece: str, end: str
+) -> None:
+    monkeypatch.setattr(unpacking, "BLOCK_BYTES", 1 << 19)
+    monkeypatch.setattr(unpacking, "LINE_BYTES", 1 << 18)
+    text = piece * ((3 << 18 if "\n" in piece else 1 << 18) // len(piece)) + end
+    dataset = contract(room, f"{{escape: '\\', {GIVEN}}}")
+    room.chunks(dataset, "a,b,c\n")
+    begun = time.process_time()
+    chunks = room.chunks(dataset, text)
+    assert time.process_time() - begun < 6  # in truth about one; reading on from every line to the end takes a minute
+    lines = sum(sum(broken.raw.count("\n") + 1 for broken in chunk.broken) for chunk in chunks)
+    rows = sum(sum((chunk.raw(row) or "").count("\n") + 1 for row in range(chunk.columns.num_rows)) for chunk in chunks)
+    assert lines + rows == text.removesuffix("\n").count("\n") + 1
 
 
 @pytest.mark.parametrize(
@@ -115,7 +250,7 @@ def test_a_quote_that_stays_open_for_a_whole_block_costs_one_line(
 ) -> None:
     text = 'event_time,user_id,note\n0,0,"open\n' + "".join(f"{i},{i},x\n" for i in range(120)) + end
     monkeypatch.setattr(unpacking, "BLOCK_BYTES", len(text) - 1 + cut)
-    monkeypatch.setattr(delimited, "BLOCK_BYTES", 64)
+    monkeypatch.setattr(unpacking, "LINE_BYTES", 64)
     rows, broken = found(room.chunks(room.dataset(COLUMNS), text + "y,y,y\n" * 10))
     assert len(rows) == 130 + bool(end) and broken == [(2, "broken_quotes", '0,0,"open')]
 
@@ -172,3 +307,52 @@ def test_a_message_names_at_most_ten_columns_and_never_excuses_the_time(room: Ro
     with pytest.raises(DataError, match=r"no column 'event_time'.*`time\.column`") as refused:
         room.chunks(room.dataset(COLUMNS), "user_id,at\n")
     assert "required: false" not in str(refused.value)
+
+
+def test_names_may_be_given_for_a_file_without_a_header(room: Room) -> None:
+    [chunk] = room.chunks(contract(room, "{header: [note, other, user_id, event_time]}"), "1,2,3,4\n5,6,7\n")
+    assert chunk.columns.to_pylist() == [{"event_time": "4", "user_id": "3", "note": "1"}]
+    assert [(row.line, row.reason.text) for row in chunk.broken] == [(2, "ragged")]
+    assert chunk.seen == (("note", ""), ("other", ""), ("user_id", ""), ("event_time", ""))
+
+
+@pytest.mark.parametrize("delimiter", ["\t", "|", " ", "\x01", "a"])
+def test_any_letter_may_stand_between_fields(room: Room, delimiter: str) -> None:
+    csv = json.dumps({"delimiter": delimiter, "header": ["event_time", "user_id", "note"]})
+    [chunk] = room.chunks(contract(room, csv), delimiter.join(["1", "2", "3,4"]))
+    assert chunk.columns.to_pylist() == [{"event_time": "1", "user_id": "2", "note": "3,4"}]
+
+
+def test_a_name_in_another_case_is_taken_and_shown_as_the_file_writes_it(room: Room) -> None:
+    [chunk] = room.chunks(contract(room, "{}"), "EVENT_TIME,User_ID,note,NOTE\n1,2,3,4\n")
+    assert chunk.columns.to_pylist() == [{"event_time": "1", "user_id": "2", "note": "3"}]
+    assert [name for name, _ in chunk.seen] == ["EVENT_TIME", "User_ID", "note", "NOTE"]
+    assert chunk.undeclared == {"NOTE"}
+    with pytest.raises(DataError, match="two columns 'user_id' \\('User_ID' and 'USER_ID'\\)"):
+        room.chunks(contract(room, "{}"), "event_time,User_ID,USER_ID\n1,2,3\n")
+
+
+def test_names_that_the_contract_tells_apart_by_case_are_not_taken_for_each_other(room: Room) -> None:
+    columns = "{user_id: {as: user, type: id}, USER_ID: {as: other, type: id, required: false}}"
+    [chunk] = room.chunks(room.dataset(columns), "event_time,user_id\n1,2\n")
+    assert chunk.columns.to_pylist() == [{"event_time": "1", "user_id": "2", "USER_ID": None}]
+    with pytest.raises(DataError, match="no column 'user_id'"):
+        room.chunks(room.dataset(columns), "event_time,USER_ID\n1,2\n")
+
+
+def test_many_columns_and_more_rows_than_a_chunk_holds_keep_their_order(room: Room) -> None:
+    names = ",".join(["event_time", "user_id", *(f"c{i}" for i in range(300)), "note"])
+    rows = "".join(f"{i},u{i},{'x,' * 300}n{i}\n" for i in range(3000))
+    chunks = room.chunks(contract(room, "{}"), f"{names}\n{rows}")
+    assert [u for chunk in chunks for u in chunk.columns["user_id"].to_pylist()] == [f"u{i}" for i in range(3000)]
+    short = "".join(f"{i},{i},\n" for i in range(300_000))
+    chunks = room.chunks(contract(room, "{}"), f"event_time,user_id,note\n{short}")
+    assert len(chunks) > 1 and [int(line) for chunk in chunks for line in chunk.lines] == list(range(2, 300_002))
+    assert chunks[1].raw(0) == "131072,131072,"
+
+
+def test_the_null_word_of_databases_stays_what_it_is(room: Room) -> None:
+    csv = json.dumps({"delimiter": "\t", "quote": None, "escape": "\\", "header": ["event_time", "user_id", "note"]})
+    [chunk] = room.chunks(contract(room, csv), "1\t\\N\ta\\\tb\\\nc\n2\t\\\\N\tN\n")
+    assert chunk.columns["user_id"].to_pylist() == ["\\N", "\\N"]
+    assert chunk.columns["note"].to_pylist() == ["a\tb\nc", "N"] and chunk.lines.tolist() == [1, 3]

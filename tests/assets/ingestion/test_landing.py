@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from assets.ingestion.landing import Landing
-from resources.contract.errors import ConfigError
+from resources.contract.errors import ConfigError, TransientError
 
 if TYPE_CHECKING:
     from tests.assets.ingestion.conftest import Room
@@ -59,7 +59,7 @@ def test_a_folder_with_the_name_of_a_file_is_no_file(room: Room) -> None:
     assert room.scan(room.dataset()).days() == []
 
 
-@pytest.mark.parametrize("files", ["landing/{day}.csv", "${LANDING}/{day}.csv", "s3://bucket/{day}.csv"])
+@pytest.mark.parametrize("files", ["landing/{day}.csv", "${LANDING}/{day}.csv", "ftp://host/{day}.csv"])
 def test_a_pattern_that_depends_on_where_one_stands_is_refused(room: Room, files: str) -> None:
     dataset = room.dataset()
     dataset = dataset.model_copy(update={"source": dataset.source.model_copy(update={"files": files})})
@@ -98,3 +98,95 @@ def test_the_first_file_of_a_later_day_is_enough(room: Room) -> None:
     room.land("2025-03-02_a.csv", "x", at=when("2025-03-02T01:00"))
     room.land("2025-03-02_b.csv", "x", at=when("2025-03-02T05:00"))
     assert room.scan(room.dataset()).closed(D1, when("2025-03-02T07:00"))
+
+
+def waiting(landing: Landing) -> list[str]:
+    return [str(file) for file in landing.waiting]
+
+
+@pytest.mark.parametrize(
+    ("now", "taken"),
+    [
+        ("2025-03-01T00:59:59", True),  # written in the future: some clock is wrong, and nobody waits for it
+        ("2025-03-01T01:00:00", False),
+        ("2025-03-01T01:00:29.9", False),
+        ("2025-03-01T01:00:30", True),
+    ],
+)
+def test_a_file_is_taken_once_nobody_has_written_to_it_for_a_while(room: Room, now: str, taken: bool) -> None:
+    dataset = room.dataset(settle=30)
+    room.land("2025-03-01.csv", "x", at=when("2025-03-01T01:00"))
+    landing = Landing.scan(dataset, now=when(now))
+    assert names(landing, D1) == (["2025-03-01.csv"] if taken else [])
+    assert landing.days() == [D1]  # a day whose file waits is a day
+    why = "2025-03-01.csv, which was written to less than 30 s ago (source.settle_seconds)"
+    assert waiting(landing) == ([] if taken else [why])
+    if not taken:
+        assert landing.waiting[0].until == when("2025-03-01T01:00:30")
+
+
+def test_a_day_waits_until_all_its_files_are_whole(room: Room) -> None:
+    dataset = room.dataset(settle=30)
+    head = "event_id,user_id,item_id,event_time,event_type,price\n"
+    room.land("2025-03-01_a.csv", f"{head}1,u,i,2025-03-01T10:00:00Z,view,1\n", at=when("2025-03-01T11:00"))
+    room.land("2025-03-01_b.csv", f"{head}2,u,i,2025-03-01T10:00:00Z,vi", at=when("2025-03-01T12:00"))
+    room.now = when("2025-03-01T12:00:10")
+    with pytest.raises(TransientError, match=r"2025-03-01_b\.csv, which was written to less than 30 s ago"):
+        room.build(dataset, D1)
+    room.now = when("2025-03-01T12:00:30")
+    assert room.build(dataset, D1).manifest.counts["files"] == 2
+    # a file that is being landed again is not taken for gone meanwhile
+    room.land("2025-03-01_b.csv", head, at=when("2025-03-01T13:00"))
+    room.now = when("2025-03-01T13:00:01")
+    with pytest.raises(TransientError, match="to be whole"):
+        room.build(dataset, D1)
+
+
+def test_an_export_that_is_still_written_holds_up_only_the_days_that_it_is_known_on(room: Room) -> None:
+    dataset = room.dataset(files="*.csv", settle=30)
+    head = "event_id,user_id,item_id,event_time,event_type,price\n"
+    room.land("a.csv", f"{head}1,u,i,2025-03-01T10:00:00Z,view,1\n", at=when("2025-03-03T11:00"))
+    room.land("b.csv", f"{head}2,u,i,2025-03-02T10:00:00Z,view,1\n", at=when("2025-03-03T11:00"))
+    room.now = when("2025-03-03T12:00")
+    room.build(dataset, D1)
+    room.land("a.csv", head, at=when("2025-03-03T11:59:59"))
+    assert room.build(dataset, D2).built
+    with pytest.raises(TransientError, match=r"a\.csv, which was written to"):
+        room.build(dataset, D1)
+
+
+@pytest.mark.parametrize(
+    ("ready", "files", "marks", "taken"),
+    [
+        ("{file}.done", "{day}*", [], []),
+        ("{file}.done", "{day}*", ["2025-03-01_a.csv.done"], ["2025-03-01_a.csv"]),
+        ("{file}.done", "{day}*", ["2025-03-01_a.csv.done", "2025-03-01_b.csv.done"], ["2025-03-01_a.csv", "2025-03-01_b.csv"]),
+        ("$/marks/{file}.ok", "{day}*", ["marks/2025-03-01_b.csv.ok"], ["2025-03-01_b.csv"]),
+        ("$/{day}/_SUCCESS", "*{day}*", [], []),
+        ("$/{day}/_SUCCESS", "*{day}*", ["2025-03-01/_SUCCESS"], ["2025-03-01_a.csv", "2025-03-01_b.csv"]),
+        ("$/{day}.ready", "{day}*", ["2025-03-01.ready"], ["2025-03-01_a.csv", "2025-03-01_b.csv"]),
+    ],
+)  # fmt: skip
+def test_a_file_is_taken_once_it_is_marked_and_marks_are_no_data(
+    room: Room, ready: str, files: str, marks: list[str], taken: list[str]
+) -> None:
+    ready = ready.replace("$", str(room.landing))
+    dataset = room.dataset(files=files, source=f'format: csv, ready: "{ready}"')
+    for name in ("2025-03-01_a.csv", "2025-03-01_b.csv", *marks):
+        room.land(name, "")
+    landing = room.scan(dataset)
+    assert names(landing, D1) == taken
+    assert len(landing.waiting) == 2 - len(taken)
+    assert all("is not marked as whole by /" in why for why in waiting(landing))
+
+
+def test_a_mark_that_depends_on_where_one_stands_is_refused(room: Room) -> None:
+    with pytest.raises(ConfigError, match=r"source\.ready must be an absolute local path"):
+        room.scan(room.dataset(source="format: csv, ready: 'marks/{file}.done'"))
+
+
+def test_checksums_beside_files_are_no_data(room: Room) -> None:
+    room.land("2025-03-01.csv", "x")
+    for ending in ("md5", "sha256"):
+        room.land(f"2025-03-01.csv.{ending}", "d41d8cd98f00b204e9800998ecf8427e")
+    assert names(room.scan(room.dataset()), D1) == ["2025-03-01.csv"]

@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from assets.ingestion import times
+from assets.ingestion.clocks import offsets
+from assets.ingestion.epochs import Fits, credible_us, epoch_units
 from assets.ingestion.reasons import Reason
+from assets.ingestion.timeformat import program_of
 from assets.ingestion.times import instants
 from resources.contract.days import instant_us
-from resources.contract.errors import ConfigError
+from resources.contract.errors import ConfigError, DataError
 from resources.contract.source import Time
 
 if TYPE_CHECKING:
     from tests.assets.ingestion.conftest import Room
 
 
-def read(text: str | None, **time: Any) -> Any:
+def read(text: str | pa.Array | None, **time: Any) -> Any:
     """The instant of one text as an ISO text in UTC (with `~` before it where it is ambiguous), or its Reason."""
-    found = instants(pa.array([text], pa.string()), Time(column="t", **time))
+    values = text if isinstance(text, pa.Array) else pa.array([text], pa.string())
+    found = instants(values, Time(column="t", **time))
     if found.reasons[0] != Reason.FINE:
         assert found.times_us[0] == 0
         return Reason(int(found.reasons[0]))
@@ -150,7 +157,7 @@ def test_a_format_that_cannot_be_is_a_fault_of_the_contract() -> None:
         ("-1", "s", "1969-12-31T23:59:59"),
         ("-0.5", "s", "1969-12-31T23:59:59.500000"),
         ("1740787200123", "ms", "2025-03-01T00:00:00.123000"),
-        ("1740787200123.5", "ms", Reason.UNREADABLE_TIME),
+        ("1740787200123.5", "ms", "2025-03-01T00:00:00.123500"),
         ("1740787200123456", "us", "2025-03-01T00:00:00.123456"),
         ("1740787200123456000", "ns", "2025-03-01T00:00:00.123456"),
         ("1740787200123456789", "ns", Reason.NOT_EXACT),
@@ -158,7 +165,8 @@ def test_a_format_that_cannot_be_is_a_fault_of_the_contract() -> None:
         ("9999999999999999999", "us", Reason.IMPLAUSIBLE_TIME),
         ("-9999999999999999999", "ms", Reason.IMPLAUSIBLE_TIME),
         ("1.7407872e9", "s", Reason.UNREADABLE_TIME),
-        ("+1740787200", "s", Reason.UNREADABLE_TIME),
+        ("+1740787200", "s", "2025-03-01T00:00:00"),
+        ("1740787200.0", "s", "2025-03-01T00:00:00"),
         ("2025-03-01T00:00:00Z", "s", Reason.UNREADABLE_TIME),
         ("", "s", Reason.UNREADABLE_TIME),
         (None, "s", Reason.MISSING),
@@ -186,3 +194,217 @@ def test_a_format_that_reads_no_row_is_refused_with_the_contract(room: Room, tim
     with pytest.raises(ConfigError, match=f"shop.yaml: time: .*{message}"):
         room.dataset(time=f"column: event_time, {time}")
     room.dataset(time="column: event_time, format: '%Y-%m-%d %H:%M:%S %z'")
+
+
+FORMATS = [
+    None,
+    "%Y-%m-%d %H:%M:%S",
+    "%Y%m%d%H%M%S",
+    "%d/%m/%Y %H:%M",
+    "%d/%b/%Y:%H:%M:%S %z",
+    "%B %d, %Y %I:%M %p",
+    "%d.%m.%y %H:%M:%S.%f",
+    "%Y-%m-%dT%H:%M:%S.%f%z",
+    "am %d. %m. %Y um %H Uhr, 100%%",
+    "%y%m%d",
+]
+PIECES = [
+    "0",
+    "1",
+    "9",
+    "12",
+    "31",
+    "60",
+    "2024",
+    "-",
+    ":",
+    "/",
+    " ",
+    ".",
+    "T",
+    "Z",
+    "+",
+    "é",
+    "Feb",
+    "may",
+    "PM",
+    "x",
+    "",
+]
+
+
+def by_engine(texts: list[str], time: Time) -> list:
+    """What DuckDB alone makes of the texts."""
+    us, walls, reasons = times._of_engine(pa.array(texts, pa.string()), time)
+    return [(int(u), bool(w)) if r == Reason.FINE else int(r) for u, w, r in zip(us, walls, reasons, strict=True)]
+
+
+def by_loop(texts: list[str], time: Time) -> list:
+    """What the loop makes of them; None where it leaves them to DuckDB."""
+    from assets.ingestion.kernels import times as kernel
+    from resources.contract.buffers import text_bytes
+
+    us, codes = np.zeros(len(texts), np.int64), np.zeros(len(texts), np.uint8)
+    program = program_of(time.format)
+    assert program is not None
+    kernel.read_times(*text_bytes(pa.array(texts, pa.string())), program, us, codes)
+    return [(int(u), c == kernel.WALL) if c != kernel.OTHER else None for u, c in zip(us, codes, strict=True)]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.sampled_from(FORMATS), st.data())
+def test_what_the_loop_reads_is_what_duckdb_reads(form: str | None, data: st.DataObject) -> None:
+    time = Time(column="t", format=form, zone="UTC" if form else None)
+    moments = data.draw(
+        st.lists(
+            st.datetimes(
+                datetime(1970 if form and "%y" in form else 1000, 1, 1),
+                datetime(2068, 1, 1) if form and "%y" in form else datetime(9999, 12, 31),
+            ),
+            min_size=1,
+            max_size=8,
+        )
+    )
+    zones = [data.draw(st.sampled_from(["Z", "+01:00", "-0530", "+14"])) for _ in moments]
+    right = [
+        moment.isoformat(
+            data.draw(st.sampled_from([" ", "T"])),
+            data.draw(st.sampled_from(["minutes", "seconds", "milliseconds", "auto"])),
+        )
+        + zone
+        if form is None
+        else moment.strftime(form.replace("%Y", f"{moment.year:04d}")).removesuffix("Z").replace("%z", zone)
+        + (zone if form.endswith("%z") else "")
+        for moment, zone in zip(moments, zones, strict=True)
+    ]
+    assert all(found is not None for found in by_loop(right, time)), "the loop takes what is written in full"
+    wrong = []
+    for text in right:  # and the same with something else in some place
+        at, length = data.draw(st.integers(0, len(text))), data.draw(st.integers(0, 3))
+        wrong.append(text[:at] + data.draw(st.sampled_from(PIECES)) + text[at + length :])
+    texts = [*right, *wrong]
+    for text, loop, engine in zip(texts, by_loop(texts, time), by_engine(texts, time), strict=True):
+        assert loop is None or loop == engine, text
+
+
+@pytest.mark.parametrize(
+    "form", ["%H:%M", "%Y-%m", "%Y-%m-%d %j", "%Y-%m-%d %I:%M", "%Y-%m-%d %H %p", "%z %Y-%m-%d", "%Y-%m-%d %f%H", " %Y-%m-%d", "%Y-%m-%d%", "%Y-%m-%d %Z", "%Y-%y-%m-%d"]
+)  # fmt: skip
+def test_a_format_that_the_loop_cannot_be_sure_of_is_left_to_duckdb(form: str) -> None:
+    assert program_of(form) is None
+
+
+@pytest.mark.parametrize(
+    ("rule", "text", "expected"),
+    [
+        ({}, "2025-03-30 02:30:00", Reason.NONEXISTENT_TIME),
+        ({"skipped": "shift"}, "2025-03-30 02:30:00", "2025-03-30T01:30:00"),  # 3:30 in summer
+        ({"skipped": "shift"}, "2025-03-30 03:30:00", "2025-03-30T01:30:00"),
+        ({"skipped": "shift", "zone": "Pacific/Apia"}, "2011-12-30 12:00:00", "2011-12-30T22:00:00"),  # a day later
+        ({}, "2025-10-26 02:30:00", "~2025-10-26T00:30:00"),
+        ({"repeated": "last"}, "2025-10-26 02:30:00", "~2025-10-26T01:30:00"),
+        ({"repeated": "quarantine"}, "2025-10-26 02:30:00", Reason.AMBIGUOUS_TIME),
+        ({"repeated": "quarantine"}, "2025-10-26 03:30:00", "2025-10-26T02:30:00"),
+        ({"repeated": "quarantine", "skipped": "shift"}, "2025-10-26 02:30:00Z", "2025-10-26T02:30:00"),
+    ],
+)
+def test_clock_changes_go_by_the_contract_s_rule(rule: dict, text: str, expected: object) -> None:
+    assert read(text, **{"zone": "Europe/Berlin"} | rule) == expected
+    time = Time.model_validate({"column": "t", "zone": "Europe/Berlin"} | rule)
+    found = instants(pa.array([text, text]), time)
+    assert found.skipped.tolist() == [text == "2025-03-30 02:30:00" or "2011" in text] * 2
+    assert found.ambiguous.tolist() == [text == "2025-10-26 02:30:00"] * 2
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(st.datetimes(datetime(1900, 1, 1), datetime(2040, 1, 1)), min_size=1),
+    st.sampled_from(["Europe/London", "America/New_York", "Australia/Lord_Howe", "Africa/Monrovia", "Pacific/Apia"]),
+)
+def test_many_wall_clock_times_at_once_have_the_offsets_of_each(walls: list[datetime], zone: str) -> None:
+    walls += [
+        wall.replace(month=10 if wall.month > 6 else 3, day=max(wall.day, 25), hour=wall.hour % 4) for wall in walls
+    ]
+    us = np.array([(wall - datetime(1970, 1, 1)) // timedelta(microseconds=1) for wall in walls])
+    for fold, found in enumerate(offsets(us, zone)):
+        each = [wall.replace(tzinfo=ZoneInfo(zone), fold=fold).utcoffset() for wall in walls]
+        assert found.tolist() == [offset // timedelta(microseconds=1) for offset in each if offset is not None]
+
+
+T = 1740787200
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "time", "expected"),
+    [
+        (pa.timestamp("s", "UTC"), T, {}, "2025-03-01T00:00:00"),
+        (pa.timestamp("ms", "Asia/Tokyo"), T * 1000, {}, "2025-03-01T00:00:00"),
+        (pa.timestamp("us", "UTC"), T * 10**6 + 1, {}, "2025-03-01T00:00:00.000001"),
+        (pa.timestamp("ns", "UTC"), T * 10**9, {}, "2025-03-01T00:00:00"),
+        (pa.timestamp("ns", "UTC"), T * 10**9 + 1, {}, Reason.NOT_EXACT),
+        (pa.timestamp("ns", "UTC"), -1000, {}, "1969-12-31T23:59:59.999999"),
+        (pa.timestamp("s", "UTC"), 2**62, {}, Reason.IMPLAUSIBLE_TIME),
+        (pa.timestamp("us"), T * 10**6, {}, Reason.TIME_WITHOUT_ZONE),
+        (pa.timestamp("us"), T * 10**6, {"zone": "Europe/Berlin"}, "2025-02-28T23:00:00"),
+        (pa.timestamp("ms"), 1761445800000, {"zone": "Europe/Berlin"}, "~2025-10-26T00:30:00"),
+        (pa.timestamp("us", "UTC"), None, {}, Reason.MISSING),
+        (pa.int32(), T, {"epoch": "s"}, "2025-03-01T00:00:00"),
+        (pa.int64(), T * 1000, {"epoch": "ms"}, "2025-03-01T00:00:00"),
+        (pa.uint64(), 2**64 - 1, {"epoch": "us"}, Reason.IMPLAUSIBLE_TIME),
+        (pa.uint64(), 2**64 - 1, {"epoch": "ns"}, Reason.IMPLAUSIBLE_TIME),
+        (pa.int64(), None, {"epoch": "s"}, Reason.MISSING),
+        (pa.float64(), float(T), {"epoch": "s"}, "2025-03-01T00:00:00"),
+        (pa.float64(), T + 0.5, {"epoch": "s"}, "2025-03-01T00:00:00.500000"),
+        (pa.float64(), float("nan"), {"epoch": "s"}, Reason.UNREADABLE_TIME),
+        (pa.decimal128(20, 3), Decimal("1740787200.5"), {"epoch": "s"}, "2025-03-01T00:00:00.500000"),
+        (pa.int64(), 20250301, {"format": "%Y%m%d", "zone": "UTC"}, "2025-03-01T00:00:00"),
+        (pa.int64(), T, {}, Reason.UNREADABLE_TIME),
+        (pa.date32(), 20148, {"format": "%Y-%m-%d", "zone": "UTC"}, "2025-03-01T00:00:00"),
+        (pa.binary(), b"2025-03-01T00:00:00Z", {}, "2025-03-01T00:00:00"),
+    ],
+)
+def test_a_column_that_is_typed_as_times_or_counts_says_them_itself(
+    kind: pa.DataType, value: Any, time: dict, expected: object
+) -> None:
+    array = pa.array([value, None, value], kind)
+    for stored in (array, pa.DictionaryArray.from_arrays(pa.array([0, 1, 2]), array)):
+        found = instants(stored, Time(column="t", **time))
+        assert found.reasons[1] == Reason.MISSING and found.reasons[0] == found.reasons[2]
+    assert read(array.slice(2), **time) == expected
+
+
+def test_one_unit_is_found_where_all_rows_agree_and_only_then(room: Room) -> None:
+    days = room.dataset().days
+    first_us, last_us = credible_us(days)
+
+    def fits(values: list, kind: pa.DataType) -> Fits:
+        return epoch_units(pa.array(values, kind), first_us=first_us, last_us=last_us)
+
+    for power, unit in enumerate(["s", "ms", "us", "ns"]):
+        count = T * 1000**power
+        for values, kind in (
+            ([count, None], pa.int64()),
+            ([str(count), "x", None], pa.string()),
+            ([float(count)], pa.float64()),
+        ):
+            assert fits(values, kind).units == {unit} and fits(values, kind).rows == 1
+        assert (fits([count], pa.int64()) + fits([f"{count}.0"], pa.string())).units == {unit}
+    mixed = fits([T, T * 1000], pa.int64()) + fits([T * 10**9], pa.int64())
+    assert mixed.units == frozenset() and mixed.by_unit == {"s": 1, "ms": 1, "us": 0, "ns": 1}
+    assert fits([0, T], pa.int64()).units == frozenset()
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_an_epoch_of_any_unit_is_read_where_the_contract_leaves_it_to_the_file(room: Room, unit: str) -> None:
+    count = T * {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
+    dataset = room.dataset("{u: {as: user, type: id}}", time="column: ts, epoch: auto")
+    manifest = room.delivered(dataset, f"u,ts\na,{count}\nb,{count}\nc,never\n")
+    assert room.good(dataset, manifest)["event_time"].cast(pa.int64()).to_pylist() == [T * 10**6] * 2
+    assert [row["reason"] for row in room.quarantine(manifest)] == ["unreadable_time"]
+
+
+def test_a20_a_file_whose_rows_count_in_several_units_is_refused_with_those_that_were_found(room: Room) -> None:
+    text = "u,ts\n" + "".join(f"{n},{T * 1000**n}\n" for n in range(4))
+    dataset = room.dataset("{u: {as: user, type: id}}", time="column: ts, epoch: auto")
+    with pytest.raises(DataError, match=r"of its 4 rows 1 in s, 1 in ms, 1 in us, 1 in ns"):
+        room.chunks(dataset, text)

@@ -400,3 +400,12 @@ def test_the_same_records_in_another_order_are_other_features(
     assert sorted(map(bytes, records)) == sorted(map(bytes, reordered))
     assert not np.array_equal(records, reordered)
     assert after.content_digest != before.content_digest
+
+
+def test_c9_an_unsigned_integer_above_the_signed_ones_is_a_category_and_a_number_of_its_own(
+    lake: Lake, shop: Fixture, built: Fixture, manifest: Fixture
+) -> None:
+    dataset = shop(columns={"amount": {"type": "integer", "unsigned": True}})
+    found = single(lake, dataset, built, manifest, {"event_time": f"{FIRST}T01:00Z", "user": "u", "amount": 2**64 - 1})
+    assert found["amount"] == code("amount", "18446744073709551615")
+    assert found["amount_log1p"] == np.float32(np.log1p(float(2**64)))

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-import json
 import os
+import pickle
 import subprocess
 import sys
 from collections import Counter
@@ -232,13 +232,13 @@ def test_b5_another_process_cuts_the_same_day_into_the_same_bytes(
     deliver(dataset, {YESTERDAY: rows(dataset, []), DAY: rows(dataset, traffic(dataset, DAY, num_rows=100, seed=7))})
     made = cut.build(dataset, lake, DAY).manifest
     program = (
-        "import sys; from datetime import date; from pathlib import Path\n"
-        "from assets.sharding import cut; from resources.contract.dataset import Dataset; from resources.lake import Lake\n"
-        "dataset = Dataset.model_validate_json(sys.argv[1])\n"
+        "import pickle, sys; from datetime import date; from pathlib import Path\n"
+        "from assets.sharding import cut; from resources.lake import Lake\n"
+        "dataset = pickle.loads(bytes.fromhex(sys.argv[1]))\n"
         "made = cut.build(dataset, Lake(Path(sys.argv[2])), date.fromisoformat(sys.argv[3]), rebuild=True).manifest\n"
         "print([(e.name, e.checksum) for e in made.files])\n"
     )
-    contract = json.dumps(dataset.model_dump(mode="json", by_alias=True, exclude_none=True))
+    contract = pickle.dumps(dataset).hex()
     printed = subprocess.run(
         [sys.executable, "-c", program, contract, lake.root, DAY.isoformat()],
         env={**os.environ, "PYTHONHASHSEED": "3", "PYTHONPATH": os.pathsep.join(sys.path)},
@@ -457,3 +457,25 @@ def test_shard_files_have_the_exact_schema_and_nothing_of_pandas(
     path = lake.path(made, made.files[0])
     assert pq.read_schema(path).equals(dataset.row_schema.append(pa.field("event", pa.string())))
     assert b"pandas" not in path.read_bytes()
+
+
+def test_unsigned_integers_of_64_bits_are_told_apart_ordered_and_compared_exactly(
+    lake: Lake, shop: Fixture, rows: Fixture, deliver: Fixture
+) -> None:
+    top = 2**64 - 1
+    dataset = shop(
+        columns={"amount": {"type": "integer", "required": False, "unsigned": True}},
+        events={"large": "amount > 9223372036854775807", "buy": "kind = 'buy'"},
+        duplicates={"key": ["user", "item"], "order": "amount", "keep": "last"},
+        label={"where": "gift"},
+    )
+    found = [
+        {"event_time": f"{DAY}T00:00:00+00:00", "user": "u", "item": item, "amount": amount}
+        for item, amount in [("i", top - 1), ("i", top), ("i", 2**63 - 1), ("j", 2**63 - 1), ("j", None), ("k", None)]
+    ]
+    deliver(dataset, {YESTERDAY: rows(dataset, []), DAY: rows(dataset, found)})
+    made = cut.build(dataset, lake, DAY).manifest
+    [shard] = shards_of(lake, made).values()
+    assert shard.schema.field("amount").type == pa.uint64()
+    kept = {row["item"]: (row["amount"], row["event"]) for row in shard.to_pylist()}
+    assert kept == {"i": (top, "large"), "j": (2**63 - 1, "other"), "k": (None, "other")}

@@ -152,6 +152,18 @@ def test_a_day_is_the_same_whichever_days_were_written_before(landing: Path, tmp
         assert path.read_bytes() == (landing / path.name).read_bytes()
 
 
+def test_files_are_as_old_as_a_real_export_would_be_and_other_rows_have_another_time(
+    landing: Path, tmp_path: Path
+) -> None:
+    (path,) = write_day(tmp_path, FIRST_DAY, scale=SCALE)
+    end = datetime.combine(FIRST_DAY + timedelta(days=1), datetime.min.time(), tzinfo=ZoneInfo(ZONE)).timestamp()
+    assert end + 300 <= path.stat().st_mtime < end + 310
+    assert path.stat().st_mtime_ns == (landing / path.name).stat().st_mtime_ns
+    path.unlink()
+    write_day(tmp_path, FIRST_DAY, seed=1, scale=SCALE)
+    assert path.stat().st_mtime_ns != (landing / path.name).stat().st_mtime_ns
+
+
 def test_another_seed_gives_other_rows(landing: Path, tmp_path: Path) -> None:
     (path,) = write_day(tmp_path, FIRST_DAY, seed=1, scale=SCALE)
     assert path.read_bytes() != (landing / path.name).read_bytes()
