@@ -32,7 +32,6 @@ def chunks(dataset: Dataset, file: LandedFile) -> Iterator[Chunk]:
         scan=Requests.of(names),
         columns={name: place for place, name in enumerate(names)},
         reasons=(Reason.MALFORMED_LINE,),
-        known=frozenset(ACCESS_LOG_FIELDS),
         categories=categories_of(dataset),
     )
     yield from reading.chunks(text_blocks(file, dataset.source.encoding), line=1)
@@ -61,11 +60,7 @@ class Requests:
             last,
             unpacking.LINE_BYTES,
             self.places,
-            spans.rows,
-            spans.lines,
-            spans.values,
-            spans.kinds,
-            spans.broken,
+            *spans.places,
             self.most,
         )
 

@@ -19,7 +19,7 @@ _BOUNDS = ("between", "at_least", "at_most")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class FileOutcome:
     """What a file came to: the (reason, column) of rows in quarantine, and the event days of its good rows.
 
     `delivered`: the day of the delivery; None for an export, which may hold any days.
@@ -30,7 +30,7 @@ class Outcome:
     delivered: date | None
 
     @classmethod
-    def of(cls, fact: Mapping[str, Any], *, delivered: date | None) -> Outcome:
+    def of(cls, fact: Mapping[str, Any], *, delivered: date | None) -> FileOutcome:
         """From what a manifest remembers of the file."""
         return cls(
             faults={(fault["reason"], fault["column"]) for fault in fact.get("faults", ())},
@@ -54,7 +54,7 @@ def reading_key(dataset: Dataset) -> str:
     return digest_of_json(reading_of(dataset))
 
 
-def affected(old: Mapping[str, Any], dataset: Dataset, outcome: Outcome) -> bool:
+def affected(old: Mapping[str, Any], dataset: Dataset, outcome: FileOutcome) -> bool:
     """Whether a file that was read by one contract (`reading_of`) could come out differently by another.
 
     Where that is not plain to see, it could.
@@ -70,12 +70,16 @@ def affected(old: Mapping[str, Any], dataset: Dataset, outcome: Outcome) -> bool
     return any(_other_column(name, before, now, outcome) for (name, before), (_, now) in pairs if before != now)
 
 
-def _other_days(old: Mapping[str, Any], dataset: Dataset, outcome: Outcome) -> bool:
+def _other_days(old: Mapping[str, Any], dataset: Dataset, outcome: FileOutcome) -> bool:
     if {reason for reason, _ in outcome.faults} & {reason.text for reason in OUT_OF_DAYS}:
         return True
+    if {column for _, column in outcome.faults} - {None, dataset.time.column}:
+        return True  # on which days these rows lie is not known
     delivered = outcome.delivered
     if delivered is None:
         last = dataset.days.last or date.max
+        if outcome.faults and not outcome.days and old["first"] != str(dataset.days.first):
+            return True  # rows of no day stand on the first one where there is no other
         return any(not dataset.days.first <= day <= last for day in outcome.days)
     ahead = old["ahead_hours"] != dataset.days.ahead_hours
     span = Span.of_delivery(dataset, delivered)
@@ -83,7 +87,7 @@ def _other_days(old: Mapping[str, Any], dataset: Dataset, outcome: Outcome) -> b
     return any(not span.oldest <= day <= span.newest or (ahead and day > delivered) for day in outcome.days)
 
 
-def _other_column(name: str, before: Mapping[str, Any], now: Mapping[str, Any], outcome: Outcome) -> bool:
+def _other_column(name: str, before: Mapping[str, Any], now: Mapping[str, Any], outcome: FileOutcome) -> bool:
     changed = {key for key in before.keys() | now.keys() if before.get(key) != now.get(key)}
     if changed & {*_BOUNDS}:
         changed -= {*_BOUNDS}

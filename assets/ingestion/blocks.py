@@ -22,6 +22,7 @@ from assets.ingestion.joined import Joined, joinable, joined
 from assets.ingestion.reading import read
 from assets.ingestion.sifting import Sifted, Span, sift
 from assets.ingestion.tally import Tally, faults_of
+from assets.ingestion.unpacking import PACKED
 from resources.contract.dataset import Dataset
 from resources.contract.digest import row_hashes
 from resources.contract.errors import DataError
@@ -30,7 +31,6 @@ log = logging.getLogger(__name__)
 
 _BLOCK_ROWS = 1 << 16
 _BLOCK_BYTES = 8 << 20
-_PACKED = (".gz", ".bz2", ".zst")
 Layout = tuple[tuple[str, str], ...]  # names and types of all columns that a file shows
 
 
@@ -41,7 +41,6 @@ class Ended:
     name: str
     rows: int = 0
     layout: Layout = ()
-    extra_columns: frozenset[str] = frozenset()
     verified_by: str | None = None
     refused: str | None = None
 
@@ -51,7 +50,6 @@ class Ended:
             self,
             rows=self.rows + chunk.num_rows,
             layout=self.layout if chunk.seen == self.layout else _merged(self.layout, chunk.seen),
-            extra_columns=self.extra_columns | chunk.undeclared,
         )
 
 
@@ -194,9 +192,9 @@ def _of_text(dataset: Dataset, text: Joined) -> list[Block | Ended] | None:
         return None
     for file in text.files:
         require_unchanged(file)
-    last = found[-1].chunk
+    layout = found[-1].chunk.seen
     ends = [
-        Ended(name=file.name, rows=count, layout=last.seen, extra_columns=last.undeclared, verified_by=voucher)
+        Ended(name=file.name, rows=count, layout=layout, verified_by=voucher)
         for file, count, voucher in zip(text.files, rows.tolist(), vouchers, strict=True)
     ]
     return [*found, *ends]
@@ -234,7 +232,7 @@ def sorted_block(dataset: Dataset, block: Block | Ended, span: Span) -> Sorted |
         tallies[name].ambiguous += repeated[at]
         tallies[name].shifted += shifted[at]
         tallies[name].quarantined += quarantined[at]
-    for fault in faults_of(quarantine, by="file"):
+    for fault in faults_of(quarantine):
         tallies[fault["file"]].add_fault(fault)
     return Sorted(
         good={day: Rows.of(table, timed=True) for day, table in sifted.good.items()},
@@ -252,7 +250,7 @@ def verified_by(dataset: Dataset, file: LandedFile) -> str | None:
         if file.sidecar.algorithm != "sha256" or sha256_of_landed(file) != file.sidecar.digest:
             verify(file.path, file.sidecar)
         return f"{file.sidecar.algorithm} sidecar"
-    packed = file.path.suffix.lower() in _PACKED
+    packed = file.path.suffix in PACKED
     carried = carried_checksum(file.path) if packed or dataset.source.format == "parquet" else None
     return carried or file.fetched_by
 

@@ -14,11 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from assets.ingestion.conversion import BY_TEXT, converted, is_text, texts_of
+from assets.ingestion.conversion import BY_TEXT, converted, texts_of
 from assets.ingestion.numerals import Cast, decimals, integers, numbers, whole_range
 from assets.ingestion.reasons import Reason
 from assets.ingestion.times import instants
-from resources.contract.buffers import array_over, text_bytes, validity
+from resources.contract.buffers import array_over, is_text, text_bytes, validity
 from resources.contract.column import Column
 from resources.contract.dataset import Dataset
 from resources.contract.source import Time

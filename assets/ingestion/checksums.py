@@ -11,6 +11,8 @@ from __future__ import annotations
 import hashlib
 import mmap
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -20,6 +22,7 @@ from resources.contract.errors import DataError, TransientError
 
 Algorithm = Literal["md5", "sha256"]
 _DIGITS: dict[Algorithm, int] = {"sha256": 64, "md5": 32}  # the stronger first
+SIDECARS = tuple(f".{algorithm}" for algorithm in _DIGITS)  # the endings of the files that hold them
 _COREUTILS = re.compile(r"\\?([0-9a-fA-F]+)(?:[ \t]+\*?(.+))?")  # "hex", "hex  name", "hex *name"
 _BSD = re.compile(r"(?:MD5|SHA2?-?256) ?\((.+)\) ?= ?([0-9a-fA-F]+)", re.IGNORECASE)
 _SIDECAR_BYTES = 1 << 20  # no list of checksums is longer
@@ -32,6 +35,17 @@ class Sidecar:
     algorithm: Algorithm
     digest: str
     path: Path
+
+
+@contextmanager
+def readable(file: str) -> Iterator[None]:
+    """Turns what the system raises where a landed file cannot be read into errors that name it."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise TransientError(f"{file} is gone since the landing was listed: it is decided again.") from error
+    except OSError as error:
+        raise DataError(f"{file} cannot be read: {error.strerror}. Give us the right to, or land it again.") from error
 
 
 def sidecar_of(path: Path) -> Sidecar | None:
@@ -57,15 +71,8 @@ def sidecar_of(path: Path) -> Sidecar | None:
 
 def verify(path: Path, sidecar: Sidecar) -> None:
     """Raises DataError with both digests where the file is not the one that its sidecar was made of."""
-    try:
-        with path.open("rb") as stream:
-            found = hashlib.file_digest(stream, sidecar.algorithm).hexdigest()
-    except FileNotFoundError as error:
-        raise TransientError(f"{path.name} is gone since the landing was listed: it is decided again.") from error
-    except OSError as error:
-        raise DataError(
-            f"{path.name} cannot be read: {error.strerror}. Give us the right to, or land it again."
-        ) from error
+    with readable(path.name), path.open("rb") as stream:
+        found = hashlib.file_digest(stream, sidecar.algorithm).hexdigest()
     if found != sidecar.digest:
         raise DataError(
             f"{path.name} has the {sidecar.algorithm} {found}, and {sidecar.path.name} says {sidecar.digest}: it was damaged, "

@@ -43,7 +43,6 @@ class Chunk:
     raw: Callable[[int], str | None]
     broken: tuple[Broken, ...] = ()
     seen: tuple[tuple[str, str], ...] = ()
-    undeclared: frozenset[str] = frozenset()
     epoch: str | None = None  # the unit of the times, where the contract leaves it to the file
 
     @property

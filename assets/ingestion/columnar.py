@@ -57,7 +57,6 @@ def chunks(dataset: Dataset, file: LandedFile) -> Iterator[Chunk]:
         if categories := _categories(dataset, places, schema):
             parquet = opened.enter_context(_opened(file, dictionaries=categories))
         seen = tuple((field.name, str(field.type)) for field in schema)
-        undeclared = frozenset(schema.names) - {place.column for place in places.values()}
         selection = list(dict.fromkeys(place.selection(schema) for place in places.values()))
         batches = parquet.iter_batches(_BATCH_ROWS, columns=selection, use_threads=False)
         old = _int96(parquet, places)
@@ -78,7 +77,7 @@ def chunks(dataset: Dataset, file: LandedFile) -> Iterator[Chunk]:
                     if place.column in old:
                         columns[name] = _exact_int96(batch[place.column], micros[place.column])
             lines = np.arange(line, line + batch.num_rows)
-            yield Chunk(columns=pa.table(columns), lines=lines, raw=lambda _: None, undeclared=undeclared, seen=seen)
+            yield Chunk(columns=pa.table(columns), lines=lines, raw=lambda _: None, seen=seen)
             line += batch.num_rows
 
 

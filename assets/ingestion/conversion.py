@@ -21,11 +21,6 @@ _EXACT = {32: 2**24, 64: 2**53}  # floats of so many bits hold every integer up 
 _SHORT = {32: 10**6, 64: 10**15}  # ... and have one of their own for every numeral of so many units
 
 
-def is_text(kind: pa.DataType) -> bool:
-    """Whether a column's values are texts, however they are stored."""
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
-
-
 def texts_of(column: pa.Array) -> pa.Array:
     """Each value as the text that says exactly the same; null for bytes that are none."""
     kind = column.type

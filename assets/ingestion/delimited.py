@@ -46,7 +46,6 @@ def chunks(dataset: Dataset, file: LandedFile) -> Iterator[Chunk]:
         scan=scan,
         columns={name: None if place is None else int(scan.places[place]) for name, place in places.items()},
         reasons=_REASONS,
-        known=frozenset(names[place] for place in places.values() if place is not None),
         categories=categories_of(dataset),
     )
     yield from reading.chunks(blocks, line=line)
@@ -96,11 +95,7 @@ class Delimited:
             self.width,
             self.places,
             unpacking.LINE_BYTES,
-            spans.rows,
-            spans.lines,
-            spans.values,
-            spans.kinds,
-            spans.broken,
+            *spans.places,
             self.memo,
         )
 

@@ -14,8 +14,7 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
-from assets.ingestion.affected import Outcome as OfFile
-from assets.ingestion.affected import affected, reading_of
+from assets.ingestion.affected import FileOutcome, affected, reading_of
 from assets.ingestion.blocks import Layout
 from assets.ingestion.drift import drift
 from assets.ingestion.known import Delivered, delivered, good_of, layouts_of, members_of
@@ -88,14 +87,13 @@ def build(
             day=day,
             span=Span.of_delivery(dataset, day),
             files={file.name: file for file in files},
-            again=frozenset(again),
         )
         pieces, read, layouts = write_parts(sources, parts, folder)
         return _outcome(
             dataset,
             pieces,
             [entry for entry in (current.files if current else ()) if Path(entry.name).stem in kept],
-            {file.name: file.remembered(read.get(file.name, file.fact)) for file in files},
+            {file.name: _replaced(file, file.remembered(read.get(file.name, file.fact))) for file in files},
             layouts={**_layouts(current, files, again), **layouts},
             earlier=_seen_before(dataset, lake, day),
         )
@@ -159,7 +157,7 @@ def _to_be_read(
         delivery = day if dataset.source.names_day else None
         could_differ = fact is None or (
             not same
-            and (old is None or "refused" in fact or affected(old, dataset, OfFile.of(fact, delivered=delivery)))
+            and (old is None or "refused" in fact or affected(old, dataset, FileOutcome.of(fact, delivered=delivery)))
         )
         if file.file is not None and (could_differ or rebuild):
             again.add(file.name)
@@ -194,6 +192,13 @@ def _members(
         if file.name in again and file.file is not None
     ]
     return loose, intact
+
+
+def _replaced(file: Delivered, fact: dict[str, Any]) -> dict[str, Any]:
+    """The fact of a file, with how many rows it had before where it came again and cannot be read."""
+    own = file.own or {}
+    rows = own.get("replaced", own["rows"]) if own else 0
+    return {**fact, "replaced": rows} if "refused" in fact and rows else fact
 
 
 def _seen_before(dataset: Dataset, lake: Lake, day: date) -> list[Layout]:

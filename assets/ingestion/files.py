@@ -14,7 +14,7 @@ from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
 
-from assets.ingestion.checksums import Sidecar, sidecar_of
+from assets.ingestion.checksums import SIDECARS, Sidecar, readable, sidecar_of
 from assets.ingestion.elsewhere import Elsewhere, at_hand, told_content
 from resources.contract.dataset import Dataset
 from resources.contract.days import instant_us
@@ -27,7 +27,6 @@ log = logging.getLogger(__name__)
 
 _HALF_WRITTEN = (".tmp", ".part")
 _SMALL_BYTES = 1 << 20
-_SIDECARS = (".md5", ".sha256")
 _FILE = "{file}"
 
 
@@ -157,10 +156,11 @@ def landed_files(dataset: Dataset, *, now: datetime) -> Landed:
             marked = elsewhere.listed(wanted, dataset, now=now)
             marks = replace(marks, there=frozenset(mark.address for mark in marked))
     for text in sorted(remote if elsewhere else glob.glob(pattern.glob)):  # noqa: PTH207 (pathlib has none of these)
-        name = text.removeprefix(pattern.root)
+        # a name need not be UTF-8, and what is told of it must be
+        name = os.fsencode(text.removeprefix(pattern.root)).decode(errors="backslashreplace")
         if any(part.startswith(".") or part.endswith(_HALF_WRITTEN) for part in name.split("/")):
             continue
-        if text.endswith(_SIDECARS) or marks.is_mark(text):
+        if text.endswith(SIDECARS) or marks.is_mark(text):
             continue
         matched = pattern.regex.fullmatch(text)
         if matched is None:
@@ -190,6 +190,14 @@ def _here(text: str, name: str) -> LandedFile | None:
         status = os.stat(text)  # noqa: PTH116 (asked of every file)
     except FileNotFoundError:  # taken away since the listing
         return None
+    except OSError as error:  # such as a link that leads to itself
+        return LandedFile(
+            name=name,
+            path=Path(text),
+            bytes=0,
+            modified_ns=0,
+            fault=f"{name} cannot be read: {error.strerror}. Give us the right to, or land it again.",
+        )
     if not stat.S_ISREG(status.st_mode):
         return None
     return LandedFile(name=name, path=Path(text), bytes=status.st_size, modified_ns=status.st_mtime_ns)
@@ -224,7 +232,7 @@ class _Listings:
         folder, _, name = path.rpartition("/")
         if folder not in self._names:
             self._names[folder] = frozenset(_sidecars_in(folder))
-        if not any(f"{name}{ending}" in self._names[folder] for ending in _SIDECARS):
+        if not any(f"{name}{ending}" in self._names[folder] for ending in SIDECARS):
             return None, None
         try:
             return sidecar_of(Path(path)), None
@@ -234,7 +242,7 @@ class _Listings:
 
 def _sidecars_in(folder: str) -> Iterator[str]:
     with os.scandir(folder) as entries:
-        yield from (entry.name for entry in entries if entry.name.endswith(_SIDECARS))
+        yield from (entry.name for entry in entries if entry.name.endswith(SIDECARS))
 
 
 @lru_cache(maxsize=65_536)
@@ -248,16 +256,10 @@ def sha256_of_landed(file: LandedFile) -> str:
             return told
         with at_hand(file) as here:
             return sha256_of_landed(here)
-    try:
+    with readable(file.name):
         # a buffer for blocks costs more than a small file itself
         small = file.bytes <= _SMALL_BYTES
         found = hashlib.sha256(file.path.read_bytes()).hexdigest() if small else sha256_of(file.path)
-    except FileNotFoundError as error:
-        raise TransientError(f"{file.name} is gone since the landing was listed: it is decided again.") from error
-    except OSError as error:
-        raise DataError(
-            f"{file.name} cannot be read: {error.strerror}. Give us the right to, or land it again."
-        ) from error
     require_unchanged(file)
     return found
 

@@ -23,7 +23,7 @@ class Stopped(Exception):
     """Somebody else failed: no error of its own."""
 
 
-class Ended:
+class _End:
     """Behind the last item of a queue: `error` is what ended it, if something did."""
 
     def __init__(self, error: BaseException | None) -> None:
@@ -33,10 +33,10 @@ class Ended:
 @contextmanager
 def prefetched(items: Iterable[A], *, ahead: int) -> Iterator[Iterator[A]]:
     """The items, taken by a thread of their own that is up to `ahead` of them in front."""
-    waiting: queue.Queue[A | Ended] = queue.Queue(maxsize=ahead)
+    waiting: queue.Queue[A | _End] = queue.Queue(maxsize=ahead)
     stop = threading.Event()
 
-    def put(item: A | Ended) -> None:
+    def put(item: A | _End) -> None:
         while not stop.is_set():
             try:
                 waiting.put(item, timeout=_POLL_S)
@@ -57,12 +57,12 @@ def prefetched(items: Iterable[A], *, ahead: int) -> Iterator[Iterator[A]]:
             close = getattr(items, "close", None)
             if close is not None:
                 close()
-        put(Ended(error))
+        put(_End(error))
 
     def taken() -> Iterator[A]:
         while True:
             item = waiting.get()
-            if isinstance(item, Ended):
+            if isinstance(item, _End):
                 if item.error is not None:
                     raise item.error
                 return

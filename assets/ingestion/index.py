@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from assets.ingestion.affected import Outcome, affected, reading_key, reading_of
+from assets.ingestion.affected import FileOutcome, affected, reading_key, reading_of
 from assets.ingestion.blocks import Ended, Layout, Sorted, blocks, sorted_block
 from assets.ingestion.files import LandedFile, sha256_of_landed
 from assets.ingestion.flow import in_order, prefetched
@@ -54,7 +54,6 @@ class Indexed:
     rows: int
     plausible: date  # the last day that a row could have happened on when the file was read
     layout: Layout
-    extra_columns: tuple[str, ...]
     verified_by: str | None
     refused: str | None
 
@@ -154,7 +153,7 @@ def _folder_of(dataset: Dataset, root: Path, entry: Mapping[str, Any], *, contra
     if entry["contract"] == contract:
         return entry["folder"]
     held = _read(root / entry["folder"])
-    outcomes = [Outcome.of(fact, delivered=None) for fact in held["days"].values() or [{}]]
+    outcomes = [FileOutcome.of(fact, delivered=None) for fact in held["days"].values() or [{}]]
     # a refused file may be readable now
     if held["refused"] or any(affected(held["contract"], dataset, outcome) for outcome in outcomes):
         return None
@@ -200,7 +199,6 @@ def _stage(dataset: Dataset, root: Path, file: LandedFile, *, sha256: str, fault
         "refused": end.refused,
         "rows": end.rows,
         "layout": end.layout,
-        "extra_columns": sorted(end.extra_columns)[:100],
         "verified_by": end.verified_by,
         "days": {day.isoformat(): fact for day, fact in days.items()},
         "checksums": {path.name: sha256_of(path) for path in sorted(beside.iterdir())},
@@ -224,7 +222,7 @@ def _add(staging: Staging, tallies: dict[date | None, Tally], found: Sorted) -> 
         part = quarantine.filter(of_day)
         staging.add(part, quarantined=True, day=value)
         tallies[value].quarantined += count
-        for fault in faults_of(part, by="file"):
+        for fault in faults_of(part):
             tallies[value].add_fault(fault)
 
 
@@ -244,7 +242,6 @@ def _indexed(folder: Path) -> Indexed:
         rows=held["rows"],
         plausible=date.fromisoformat(held["plausible"]),
         layout=tuple((name, kind) for name, kind in held["layout"]),
-        extra_columns=tuple(held["extra_columns"]),
         verified_by=held["verified_by"],
         refused=held["refused"],
     )

@@ -112,6 +112,8 @@ def _parts(dataset: Dataset, file: LandedFile) -> tuple[bytes, bytes] | None:
         if not head.strip() or (comment is not None and head.startswith(comment.encode())):
             return None
     alone = b"\r" in text and text.count(b"\r") != text.count(b"\r\n")
+    # an escape at the very end would be of the line break that joining adds
+    alone |= csv.escape is not None and text.endswith(csv.escape.encode())
     if alone or len(text) > _TEXT_BYTES:
         return None
     body = text[end:].rstrip(b"\n")

@@ -25,7 +25,7 @@ from resources.contract.dataset import Dataset
 
 _REASONS = (Reason.MALFORMED_JSON, Reason.NOT_A_SCALAR, Reason.NOT_TEXT, Reason.DUPLICATE_KEY)
 _BY_PATH, _BY_NAME = 2, 3  # as the kernel's
-_NAMED = 1024  # undeclared keys of a file that are told
+_NAMED = 1024  # keys of a file that are told
 
 
 def chunks(dataset: Dataset, file: LandedFile) -> Iterator[Chunk]:
@@ -36,7 +36,6 @@ def chunks(dataset: Dataset, file: LandedFile) -> Iterator[Chunk]:
         scan=Lines.of(names),
         columns={name: place for place, name in enumerate(names)},
         reasons=_REASONS,
-        known=frozenset(names) | {str(path[0]) for path in map(parse_path, names) if path},
         categories=categories_of(dataset),
     )
     yield from reading.chunks(text_blocks(file, dataset.source.encoding), line=1)
@@ -137,11 +136,7 @@ class Lines:
             self.hows,
             self.faults,
             self.undone,
-            spans.rows,
-            spans.lines,
-            spans.values,
-            spans.kinds,
-            spans.broken,
+            *spans.places,
             self.fresh,
         )
         for start, stop in self.fresh[:, :num_fresh].T.tolist():

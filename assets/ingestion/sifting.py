@@ -21,7 +21,7 @@ from assets.ingestion.conversion import texts_of
 from assets.ingestion.epochs import CREDIBLE
 from assets.ingestion.reasons import Reason
 from resources.contract.dataset import Dataset
-from resources.contract.days import HOUR_US, day_bounds_us, day_start_us, days_of
+from resources.contract.days import HOUR_US, day_start_us, days_of
 
 QUARANTINE = pa.schema(
     [
@@ -39,15 +39,12 @@ QUARANTINE = pa.schema(
 class Span:
     """The event days that are taken (`oldest` to `newest`), and the last day that is plausible at all.
 
-    An export of many days asks for the rows of its day `only`; rows that have no day of their own go to `home`. From the
-    instant `until_us` on nothing is plausible, whatever its day.
+    From the instant `until_us` on nothing is plausible, whatever its day.
     """
 
     oldest: date
     newest: date
     plausible: date
-    only: date | None = None
-    home: bool = True
     until_us: int | None = None
 
     @classmethod
@@ -74,10 +71,6 @@ class Sifted:
     shifted: np.ndarray  # where the good rows stood whose local time a clock change leaves out, moved by its hour
 
     @property
-    def ambiguous(self) -> int:
-        return len(self.repeated)
-
-    @property
     def num_good(self) -> int:
         return sum(table.num_rows for table in self.good.values())
 
@@ -91,19 +84,15 @@ def sift(dataset: Dataset, chunk: Chunk, *, file: str, span: Span) -> Sifted:
     readable = (reason == Reason.FINE) | (column > 0)  # the time is the first column
     outside = out_of_days(dataset, cast.times_us, span)
     inside = readable & (outside == Reason.FINE)
-    asked = np.ones(len(reason), dtype=bool)
     if not inside.all():
         reason, column = np.where(readable & ~inside, outside, reason), np.where(inside, column, 0)
-    if span.only is not None:
-        start, end = day_bounds_us(span.only, zone)
-        asked = np.where(inside, (start <= cast.times_us) & (cast.times_us < end), span.home)
-    good, failed = np.flatnonzero(asked & (reason == Reason.FINE)), np.flatnonzero(asked & (reason != Reason.FINE))
+    good, failed = np.flatnonzero(reason == Reason.FINE), np.flatnonzero(reason != Reason.FINE)
     quarantine, days = QUARANTINE.empty_table(), np.empty(0, "datetime64[D]")
     if len(failed):
         quarantine = _failed_rows(dataset, chunk, failed, reason=reason[failed], column=column[failed], file=file)
         days = np.full(len(failed), "NaT", dtype="datetime64[D]")
         days[inside[failed]] = days_of(cast.times_us[failed[inside[failed]]], zone)
-    if span.home and chunk.broken:
+    if chunk.broken:
         quarantine = pa.concat_tables([quarantine, _broken_rows(dataset, chunk, file=file)])
         order = np.argsort(quarantine["line"].to_numpy(), kind="stable")
         quarantine = quarantine.take(order)

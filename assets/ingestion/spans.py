@@ -42,6 +42,11 @@ class Spans:
             broken=np.empty((4, rows), np.int64),
         )
 
+    @property
+    def places(self) -> tuple[np.ndarray, ...]:
+        """All of them, as a scan fills them in."""
+        return self.rows, self.lines, self.values, self.kinds, self.broken
+
     def categories(self, scan: Scan, data: bytes, column: int, rows: int) -> pa.Array:
         """The values of a column in which they repeat, as a dictionary; as texts where it is not so."""
         from assets.ingestion.kernels.repeated import encode
@@ -96,7 +101,6 @@ class Reading:
     scan: Scan
     columns: dict[str, int | None]
     reasons: tuple[Reason, ...]  # by the numbers that the scan gives
-    known: frozenset[str]  # the file's names that the contract has a use for
     categories: frozenset[str] = frozenset()  # declared names of columns whose values repeat
 
     def chunks(self, blocks: Iterator[tuple[bytes, bool]], *, line: int) -> Iterator[Chunk]:
@@ -121,8 +125,7 @@ class Reading:
                 )
 
     def _chunk(self, data: bytes, spans: Spans, rows: int, broken: int) -> Chunk:
-        nulls, seen = pa.nulls(rows, pa.string()), self.scan.seen()
-        columns = {}
+        nulls, columns = pa.nulls(rows, pa.string()), {}
         for name, place in self.columns.items():
             values = spans.categories if name in self.categories else spans.texts
             columns[name] = nulls if place is None else values(self.scan, data, place, rows)
@@ -134,8 +137,7 @@ class Reading:
                 Broken(line=line, reason=self.reasons[reason], raw=data[start:stop].decode())
                 for start, stop, line, reason in spans.broken[:, :broken].T.tolist()
             ),
-            seen=seen,
-            undeclared=frozenset(name for name, _ in seen) - self.known,
+            seen=self.scan.seen(),
         )
 
 

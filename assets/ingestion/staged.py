@@ -10,7 +10,6 @@ from __future__ import annotations
 import shutil
 import uuid
 from collections import defaultdict
-from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import date
 from pathlib import Path
@@ -97,7 +96,8 @@ class Staging:
             schema = QUARANTINE if quarantined else self._dataset.row_schema
             with pa.ipc.new_file(str(self._run(len(self._runs), quarantined)), schema) as stream:
                 for at, key in enumerate(keys):
-                    (batch,) = _whole(pa.concat_tables([table.cast(schema) for table in self._held[key]]))
+                    whole = pa.concat_tables([table.cast(schema) for table in self._held[key]]).combine_chunks()
+                    (batch,) = whole.to_batches()
                     stream.write_batch(batch)
                     places[key] = at
         self._runs.append(places)
@@ -106,7 +106,3 @@ class Staging:
 
     def _run(self, at: int, quarantined: bool) -> Path:
         return self._folder / f"{at}.{'bad' if quarantined else 'good'}.arrow"
-
-
-def _whole(table: pa.Table) -> Iterator[pa.RecordBatch]:
-    yield from table.combine_chunks().to_batches()

@@ -28,7 +28,7 @@ class Tally:
         if key in self.faults:
             self.faults[key]["rows"] += fault["rows"]
         else:
-            self.faults[key] = {name: value for name, value in fault.items() if name not in ("file", "day")}
+            self.faults[key] = {name: value for name, value in fault.items() if name != "file"}
 
     def add(self, other: Tally) -> None:
         """Those of the rows behind."""
@@ -55,15 +55,15 @@ class Tally:
         return found
 
 
-def faults_of(quarantine: pa.Table, *, by: str) -> list[dict[str, Any]]:
-    """The quarantined rows by reason, column and one more: how many they are, and line and value of the first."""
+def faults_of(quarantine: pa.Table) -> list[dict[str, Any]]:
+    """The quarantined rows by file, reason and column: how many they are, and line and value of the first."""
     if not quarantine.num_rows:
         return []
-    grouped = quarantine.group_by([by, "reason", "column"], use_threads=False)  # threads know no first
+    grouped = quarantine.group_by(["file", "reason", "column"], use_threads=False)  # threads know no first
     found = grouped.aggregate([([], "count_all"), ("line", "first"), ("value", "first")]).to_pylist()
     return [
         {
-            by: fault[by],
+            "file": fault["file"],
             "reason": fault["reason"],
             "column": fault["column"],
             "rows": fault["count_all"],

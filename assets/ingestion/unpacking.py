@@ -26,15 +26,16 @@ _MAGIC = {
     **{bytes([kind]) + b"\x2a\x4d\x18": "zstd" for kind in range(0x50, 0x60)},  # frames to be skipped
     **{b"BZh%d%b" % (level, block): "bzip2" for level in range(1, 10) for block in (b"1AY&SY", b"\x17rE8P\x90")},
     b"\xfd7zXZ\0": "xz",
-    b"PK\x03\x04": "a ZIP archive (as spreadsheets are)",
+    b"PK\x03\x04": "a ZIP archive (as Excel sheets are)",
     b"PAR1\x15": "Parquet",  # a text may begin with PAR1; behind it comes the letter that begins a page's header
     b"ARROW1\0\0": "Arrow IPC",
     b"ORC\n": "ORC",
     b"Obj\x01": "Avro",
     b"SQLite format 3\0": "SQLite",
+    b"%PDF-": "PDF",
 }
 _MAGICS = tuple(_MAGIC)
-_HEAD_BYTES = 16
+HEAD_BYTES = 16  # tell what a file is
 _LONGEST = 4  # bytes of a character in UTF-8
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
@@ -70,9 +71,9 @@ def byte_blocks(file: LandedFile) -> Iterator[bytes]:
     expected = PACKED.get(file.path.suffix)
     with refusing_damage(file.name):
         with file.path.open("rb") as stream:
-            head = stream.read(_HEAD_BYTES)
+            head = stream.read(HEAD_BYTES)
         found = kind_of(head)
-        whole = len(head) == _HEAD_BYTES  # of a shorter one it cannot be told; the unpackers refuse it as cut short
+        whole = len(head) == HEAD_BYTES  # of a shorter one it cannot be told; the unpackers refuse it as cut short
         if found != expected and (found in PACKED.values() or (expected and whole)):
             raise _mislabelled(file.name, found, f"{expected}, as its ending says" if expected else "plain")
         # room for a whole block costs more than a small file itself

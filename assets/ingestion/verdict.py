@@ -16,7 +16,10 @@ from resources.contract.manifest import Check, FileEntry
 from resources.lake import Piece
 
 CHECKS = {
-    "files_read": (True, "Every landed file could be read; blocks where none could, or source.bad_files says stop."),
+    "files_read": (
+        True,
+        "Every landed file could be read; blocks where none could, one had rows before, or source.bad_files says stop.",
+    ),
     "conservation": (True, "Rows read from the files are the good rows and those in quarantine, as they were written."),
     "bad_row_share": (True, "Rows that do not fit the contract, as a share of those delivered."),
     "time_bounds": (False, "Rows of days that this delivery cannot hold, as a share of those delivered."),
@@ -108,12 +111,20 @@ def refused_files(landed: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
 
 
 def _files_read(dataset: Dataset, landed: Mapping[str, Mapping[str, Any]]) -> Check:
-    """Whether all files could be read: one bad file stops a day only if the contract says so, or if there is no other."""
+    """Whether all files could be read: one bad file stops a day if the contract says so, or if there is no other.
+
+    So does one whose rows downstream has already: it came again and was damaged, which is no reason to lose them there.
+    """
     files = [name for name, fact in landed.items() if "same_as" not in fact]
     refused = refused_files(landed)
-    told = "; ".join(list(refused.values())[:_TOLD])
+    replaced = {name: landed[name]["replaced"] for name in refused if "replaced" in landed[name]}
+    before = {
+        name: f" It had {rows:,} rows before: what was made of them stays as it is until the file is sound, or taken away."
+        for name, rows in replaced.items()
+    }
+    told = "; ".join([f"{why}{before.get(name, '')}" for name, why in refused.items()][:_TOLD])
     more = f"; and {len(refused) - _TOLD} more" if len(refused) > _TOLD else ""
-    stops = dataset.source.bad_files == "stop" or len(refused) == len(files)
+    stops = dataset.source.bad_files == "stop" or len(refused) == len(files) or bool(replaced)
     return Check(
         name="files_read",
         passed=not refused,

@@ -35,7 +35,7 @@ _AHEAD = 2  # blocks that a reader is in front of them
 
 @dataclass(frozen=True, kw_only=True)
 class Sources:
-    """Where the rows of a day come from. `again` are the names of the files that are read."""
+    """Where the rows of a day come from."""
 
     dataset: Dataset
     lake: Lake
@@ -44,7 +44,6 @@ class Sources:
     day: date
     span: Span
     files: Mapping[str, Delivered]
-    again: frozenset[str]
 
 
 @dataclass
@@ -145,8 +144,6 @@ def _copy_staged(sources: Sources, part: Part, name: str) -> None:
     fact = {**holds.days[day], "rows_of_file": holds.rows}
     if holds.verified_by is not None:
         fact["verified_by"] = holds.verified_by
-    if holds.extra_columns:
-        fact["extra_columns"] = list(holds.extra_columns)
     for place in (day, None):
         staged = holds.staged(day, quarantined=place is None)
         if staged is None:
@@ -190,8 +187,6 @@ def _end(part: Part, ended: Ended, tally: Tally) -> None:
     fact = tally.fact(rows=ended.rows)
     if ended.verified_by is not None:
         fact["verified_by"] = ended.verified_by
-    if ended.extra_columns:
-        fact["extra_columns"] = sorted(ended.extra_columns)[:100]
     part.place(ended.name, fact)
     part.layouts[ended.name] = ended.layout
 

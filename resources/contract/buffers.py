@@ -18,6 +18,11 @@ def fixed_width(array: pa.Array, kind: np.dtype | type | str) -> np.ndarray:
     return np.require(values, requirements="A").reshape(len(array), *kind.shape)
 
 
+def is_text(kind: pa.DataType) -> bool:
+    """Whether a column's values are texts, however they are stored."""
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+
+
 def text_bytes(texts: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     """The bytes of a string or large_string array, and the int64 bounds between which each text lies in them."""
     if len(texts) == 0:

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 import numpy as np
 import pyarrow as pa
 
-from resources.contract.buffers import fixed_width, text_bytes, validity
+from resources.contract.buffers import fixed_width, is_text, text_bytes, validity
 
 _LANE_SEEDS = (np.uint64(0x243F6A8885A308D3), np.uint64(0x13198A2E03707344))  # first digits of pi
 EMPTY = "0" * 32
@@ -53,12 +53,12 @@ def _words(column: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray, pa.Arr
     """The two words of each value, the place of each row's among them (empty: in order), and the array that knows the nulls."""
     kind, in_order = column.type, np.empty(0, np.int64)
     if isinstance(column, pa.DictionaryArray):
-        if not _is_text(kind.value_type) or column.dictionary.null_count:
+        if not is_text(kind.value_type) or column.dictionary.null_count:
             return _words(column.dictionary_decode())
         first, second = _text_words(column.dictionary)
         places = column.indices
         return first, second, fixed_width(places, places.type.to_pandas_dtype()).astype(np.int64), places
-    if _is_text(kind):
+    if is_text(kind):
         return *_text_words(column), in_order, column
     if pa.types.is_decimal(kind):
         column = column.cast(pa.decimal128(38, kind.scale))
@@ -77,10 +77,6 @@ def _words(column: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray, pa.Arr
         np.int64, copy=False
     )
     return words.view(np.uint64), words.view(np.uint64), in_order, column
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
 
 
 def _text_words(texts: pa.Array) -> tuple[np.ndarray, np.ndarray]:

@@ -11,6 +11,7 @@ from datetime import date
 from pathlib import Path
 
 from assets.ingestion.check import Finding, check_sample
+from assets.ingestion.checksums import SIDECARS
 from assets.ingestion.files import LandedFile
 from assets.ingestion.landing import Landing
 from assets.ingestion.look.draft import draft
@@ -22,7 +23,6 @@ from resources.contract.dataset import parse_dataset
 from resources.contract.errors import ConfigError, DataError
 from resources.contract.strict import plain_name
 
-_SIDECARS = (".md5", ".sha256")  # checksums beside the files that they are of
 _REASONS = frozenset(reason.text for reason in Reason)
 
 
@@ -61,7 +61,7 @@ def begin(
         raise ConfigError(f"--name {error}.") from error
     # `..` is taken out of paths, links are followed only where files are read
     paths = dict.fromkeys(Path(os.path.normpath(path.absolute())) for path in files)
-    landed = [_landed(path) for path in paths if path.suffix not in _SIDECARS]
+    landed = [_landed(path) for path in paths if path.suffix not in SIDECARS]
     if not landed:
         raise ConfigError("no sample files were named. Name some of one source, such as logs/*.csv.gz.")
     found = samples(landed, max_rows=max_rows)

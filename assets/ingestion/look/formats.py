@@ -21,20 +21,12 @@ from assets.ingestion.look import dialect
 from assets.ingestion.look.encoding import encoding_of, text_of
 from assets.ingestion.look.jsonnames import Steps, joined, json_names
 from assets.ingestion.look.question import Question
-from assets.ingestion.unpacking import byte_blocks, refusing_damage
+from assets.ingestion.unpacking import HEAD_BYTES, PACKED, byte_blocks, kind_of, refusing_damage
 from resources.contract.errors import DataError
 from resources.contract.source import ACCESS_LOG_FIELDS, Csv
 
-HEAD_BYTES = 1 << 20
+_TEXT_BYTES = 1 << 20
 _HEAD_LINES = 500
-_PACKED = {b"\x1f\x8b": (".gz", "gzip"), b"\x28\xb5\x2f\xfd": (".zst", "zstd"), b"BZh": (".bz2", "bzip2")}
-_FOREIGN = {
-    b"PK\x03\x04": "a zip archive or an Excel sheet",
-    b"Obj\x01": "an Avro file",
-    b"ORC": "an ORC file",
-    b"%PDF": "a PDF",
-    b"SQLite format 3": "an SQLite database",
-}
 _ACCESS_LOG = re.compile(r'\S+ \S+ \S+ \[[^\]]+\] "[^"]*" \d{3} (\d+|-)( "(?:[^"\\]|\\.)*" "(?:[^"\\]|\\.)*")?.*')
 
 
@@ -102,22 +94,23 @@ def written(file: LandedFile, *, max_rows: int) -> Written:
 def _require_true_name(file: LandedFile) -> None:
     """Raises DataError where the name and the first bytes do not agree on what the file is."""
     with file.path.open("rb") as stream:
-        magic = stream.read(16)
-    for start, what in _FOREIGN.items():
-        if magic.startswith(start):
-            raise DataError(f"{file.name} is {what}, which is not read. Export it as CSV, JSON lines or Parquet.")
-    packed = next((kind for start, kind in _PACKED.items() if magic.startswith(start)), None)
-    named = next((kind for kind in _PACKED.values() if file.path.suffix == kind[0]), None)
+        found = kind_of(stream.read(HEAD_BYTES))
+    if found not in (None, "Parquet", *PACKED.values()):
+        raise DataError(f"{file.name} is {found}, which is not read. Export it as CSV, JSON lines or Parquet.")
+    endings = {kind: ending for ending, kind in PACKED.items()}
+    packed, named = found if found in endings else None, PACKED.get(file.path.suffix)
     if packed != named:
-        is_, says = (kind[1] if kind else "not packed" for kind in (packed, named))
-        remedy = f"let its name end in {packed[0]}" if packed else f"take the {named[0] if named else ''} off its name"
-        raise DataError(f"{file.name} is {is_}, its name says {says}, and files are unpacked by their name: {remedy}.")
+        remedy = f"let its name end in {endings[packed]}" if packed else f"take the {file.path.suffix} off its name"
+        raise DataError(
+            f"{file.name} is {packed or 'not packed'}, its name says {named or 'not packed'}, and files are unpacked by their "
+            f"name: {remedy}."
+        )
 
 
 def _head(file: LandedFile, encoding: str) -> str:
     """The first whole lines."""
     head = next(text_of(file, encoding), "").removeprefix("\ufeff")
-    cut = head[:HEAD_BYTES]
+    cut = head[:_TEXT_BYTES]
     return cut[: cut.rindex("\n") + 1] if len(head) > len(cut) and "\n" in cut else cut
 
 
@@ -130,7 +123,7 @@ def _is_json(line: str) -> bool:
 
 def _parquet(file: LandedFile) -> Written:
     with refusing_damage(file.name):
-        packed = file.path.suffix in [kind for kind, _ in _PACKED.values()]
+        packed = file.path.suffix in PACKED
         schema = pq.read_schema(pa.BufferReader(b"".join(byte_blocks(file))) if packed else file.path)
     names, left_out = [], {}
     for path, kind in (found for field_ in schema for found in _leaves((field_.name,), field_.type)):

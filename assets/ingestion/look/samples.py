@@ -15,6 +15,7 @@ from assets.ingestion.look.encoding import PLAIN_ASCII
 from assets.ingestion.look.formats import Written, written
 from assets.ingestion.look.question import counted, listed
 from assets.ingestion.reading import read
+from assets.ingestion.unpacking import PACKED
 from resources.contract.dataset import Dataset
 from resources.contract.errors import ConfigError, DataError
 from resources.contract.source import ACCESS_LOG_TIME
@@ -158,7 +159,7 @@ def _everything(file: LandedFile, found: Written) -> Dataset:
 def told(found: Samples) -> str:
     """What was read, in a sentence."""
     rows, bad = sum(found.rows), found.broken.total()
-    packed = {file.path.suffix for file in found.files} & {".gz", ".zst", ".bz2"}
+    packed = {file.path.suffix for file in found.files} & PACKED.keys()
     encoding = [] if found.written.format == "parquet" else [found.written.encoding]
     how = ", ".join([found.written.format, *sorted(packed), *encoding])
     text = f"{counted(rows + bad, 'row')} of {counted(len(found.files), 'file')} ({how})"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from assets.ingestion.affected import Outcome, affected, reading_of
+from assets.ingestion.affected import FileOutcome, affected, reading_of
 from resources.contract.dataset import Dataset, parse_dataset
 
 D1, D2, D3, D4 = (date(2025, 3, day) for day in (1, 2, 3, 4))
@@ -38,8 +38,10 @@ features: {{categories: [user]}}
     return parse_dataset(text, file="shop.yaml")
 
 
-def outcome(*faults: tuple[str, str | None], days: tuple[date, ...] = (D3,), delivered: date | None = D3) -> Outcome:
-    return Outcome(faults=faults, days=days, delivered=delivered)
+def outcome(
+    *faults: tuple[str, str | None], days: tuple[date, ...] = (D3,), delivered: date | None = D3
+) -> FileOutcome:
+    return FileOutcome(faults=faults, days=days, delivered=delivered)
 
 
 CLEAN = outcome()
@@ -98,6 +100,11 @@ OF_A, LACKS_B, LATE, RAGGED = ("out_of_bounds", "a"), ("missing", "user_id"), ("
         ({"days": "zone: UTC, first: 2025-03-01, late: 2, ahead_hours: 1"}, CLEAN, False),
         ({"days": "zone: UTC, first: 2025-03-01, late: 2, ahead_hours: 1"}, outcome(days=(D3, D4)), True),
         ({"days": "zone: UTC, first: 2025-03-01, late: 2, settle_hours: 1"}, outcome(LATE), False),
+        # which days the rows that failed lie on is not remembered; those of an export that have none stand on the first
+        ({"days": "zone: UTC, first: 2025-03-02, late: 2"}, outcome(OF_A), True),
+        ({"days": "zone: UTC, first: 2025-03-02, late: 2"}, outcome(RAGGED), False),
+        ({"days": "zone: UTC, first: 2025-03-02, late: 2"}, outcome(RAGGED, days=(), delivered=None), True),
+        ({"days": "zone: UTC, first: 2025-03-01, late: 1"}, outcome(RAGGED, days=(), delivered=None), False),
         # of an export, lateness tells nothing
         ({"days": "zone: UTC, first: 2025-03-01, late: 0"}, outcome(days=(D1, D4), delivered=None), False),
         (
@@ -108,7 +115,7 @@ OF_A, LACKS_B, LATE, RAGGED = ("out_of_bounds", "a"), ("missing", "user_id"), ("
     ],
 )  # fmt: skip
 def test_only_what_could_come_out_differently_is_read_again(
-    edit: dict[str, Any], file: Outcome, expected: bool
+    edit: dict[str, Any], file: FileOutcome, expected: bool
 ) -> None:
     assert affected(reading_of(contract()), contract(**edit), file) is expected
 

@@ -185,7 +185,6 @@ def test_a_chunk_shows_all_columns_of_the_file_with_their_types_and_reads_only_t
         "event_time",
         "u",
     ]  # a name that differs in case alone stands for the declared
-    assert chunk.undeclared == {"x"}
 
 
 def test_a_row_group_of_any_size_is_read_in_pieces(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -223,7 +222,7 @@ def test_rows_are_numbered_and_shown_in_quarantine(room: Room, monkeypatch: pyte
         (2, "n", "not_an_integer", '{"event_time": "2025-03-01 12:30:00.123456", "u": "b", "n": "2.5"}'),
         (3, "n", "missing", '{"event_time": "2025-03-01 12:30:00.123456", "u": "c", "n": null}'),
     ]
-    assert manifest.facts["landed"]["2025-03-01.csv"]["extra_columns"] == ["x"]
+    assert "x" in [name for name, _ in manifest.facts["layouts"][0]]
 
 
 def test_instants_finer_than_a_microsecond_are_not_rounded(room: Room) -> None:

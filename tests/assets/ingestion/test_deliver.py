@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assets.ingestion import blocks, deliver, known
@@ -60,7 +60,7 @@ KINDS = [
 ]
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40)
 @given(files=st.lists(st.lists(st.sampled_from(KINDS), max_size=12), min_size=1, max_size=4))
 def test_every_delivered_row_is_good_or_quarantined_and_never_both(room: Room, files: list[list[str]]) -> None:
     dataset = room.dataset(days="zone: UTC, first: 2025-03-01, late: 2")
@@ -87,7 +87,7 @@ CONTENTS = ["", *(HEAD + "".join(row(i, kind) for i, kind in enumerate(kinds, st
 Step = tuple[str, int]
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25)
 @given(
     steps=st.lists(st.tuples(st.sampled_from(["a", "b", "c"]), st.integers(0, 3)), min_size=1, max_size=6),
     order=st.randoms(use_true_random=False),
@@ -222,17 +222,35 @@ def test_the_same_content_under_a_second_name_adds_nothing(room: Room) -> None:
     assert third.built and event_ids(room, third.manifest) == {"1": 1, "2": 1, "3": 1}
 
 
-def test_a_day_whose_only_file_comes_again_damaged_is_refused_until_it_comes_sound(room: Room) -> None:
-    dataset = room.dataset()
-    room.land("2025-03-03.csv", HEAD + row(1))
+def test_a_file_that_comes_again_damaged_holds_its_day_until_it_is_sound_or_taken_away(room: Room) -> None:
+    dataset, name = room.dataset(), "2025-03-03_a.csv"
+    room.land("2025-03-03_b.csv", HEAD + row(7))
+    path = room.land(name, HEAD + row(1) + row(2))
     before = room.build(dataset, D3).manifest
-    room.land("2025-03-03.csv", HEAD.encode() + b"\xff")
-    refused = room.build(dataset, D3).manifest
+    room.land(name, HEAD.encode() + b"\xff")
+    damaged = room.build(dataset, D3).manifest
+    assert damaged.blocked_by is not None and f"{name}: byte 53" in damaged.blocked_by
+    assert "It had 2 rows before" in damaged.blocked_by
+    assert not room.build(dataset, D3).built  # the same bytes are not tried again
+    room.land("2025-03-03_c.csv", HEAD + row(9))
+    more = room.build(dataset, D3).manifest
+    assert more.blocked_by is not None and "It had 2 rows before" in more.blocked_by
+    room.land(name, HEAD + row(1) + row(2))
+    sound = room.build(dataset, D3).manifest
+    assert sound.blocked_by is None and event_ids(room, sound) == {"1": 1, "2": 1, "7": 1, "9": 1}
+    assert sound.counts["refused_files"] == 0 and before.rows_out == 3
+    room.land(name, HEAD.encode() + b"\xff")
+    assert room.build(dataset, D3).manifest.blocked_by is not None
+    path.unlink()
+    taken = room.build(dataset, D3).manifest
+    assert taken.blocked_by is None and event_ids(room, taken) == {"7": 1, "9": 1}
+
+
+def test_a_day_whose_only_file_cannot_be_read_is_refused(room: Room) -> None:
+    dataset = room.dataset()
+    refused = room.delivered(dataset, HEAD.encode() + b"\xff", name="2025-03-03.csv")
     assert refused.rows_out == 0 and refused.blocked_by is not None
     assert "1 of 1 files could not be read: 2025-03-03.csv: byte 53" in refused.blocked_by
-    assert not room.build(dataset, D3).built  # the same bytes are not tried again
-    room.land("2025-03-03.csv", HEAD + row(1))
-    assert room.build(dataset, D3).manifest.content_digest == before.content_digest
 
 
 def test_a_file_that_changes_while_it_is_read_is_taken_at_the_next_try(
@@ -397,7 +415,7 @@ def test_undeclared_columns_are_ignored_and_noted(room: Room) -> None:
     dataset = room.dataset()
     room.land("2025-03-03.csv", "colour," + HEAD + "red," + row(1))
     manifest = room.build(dataset, D3).manifest
-    assert manifest.facts["landed"]["2025-03-03.csv"]["extra_columns"] == ["colour"]
+    assert manifest.facts["layouts"][0][0] == ["colour", ""]
     room.land("2025-03-03.csv", HEAD + row(1))
     without = room.build(dataset, D3).manifest
     assert without.content_digest == manifest.content_digest

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from assets.ingestion import blocks
@@ -54,7 +54,7 @@ def told(manifest: Manifest) -> object:
     return manifest.content_digest, manifest.counts, facts
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60)
 @given(
     files=st.lists(texts, min_size=2, max_size=5),
     csv=st.sampled_from(["{}", "{comment: '#'}", "{escape: '\\'}", "{quote: null}"]),
@@ -63,6 +63,10 @@ def told(manifest: Manifest) -> object:
 @example(files=[(HEAD, [GOOD, "3,ragged"], "\r", True), (HEAD, [GOOD, "", PRICELESS], "\n", True)], csv="{}")
 @example(
     files=[(HEAD, ["7,u,i,2025-03-03T10:00:00Z,view\\"], "\n", False), (HEAD, [GOOD], "\n", True)],
+    csv="{escape: '\\'}",
+)
+@example(
+    files=[(HEAD, [GOOD], "\n", True), (HEAD, ["7,u,i,2025-03-03T10:00:00Z,view\\"], "\n", False)],
     csv="{escape: '\\'}",
 )
 def test_files_that_are_joined_come_out_as_if_they_were_read_alone(

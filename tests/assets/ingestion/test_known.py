@@ -7,7 +7,7 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resources.contract.errors import DataError
@@ -68,7 +68,7 @@ def told_by(manifest: Manifest) -> object:
     return manifest.content_digest, manifest.rows_out, manifest.quarantined
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15)
 @given(told=lives, seeds=st.tuples(st.integers(0, 99), st.integers(0, 99)))
 def test_lives_that_are_seen_in_any_order_end_in_the_same_content(
     room: Room, told: dict[str, Life], seeds: tuple[int, int]
@@ -77,7 +77,7 @@ def test_lives_that_are_seen_in_any_order_end_in_the_same_content(
     assert told_by(first) == told_by(second)
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15)
 @given(told=lives, seed=st.integers(0, 99))
 def test_where_rows_are_retracted_only_what_is_there_at_last_counts(
     room: Room, told: dict[str, Life], seed: int

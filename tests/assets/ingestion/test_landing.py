@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
 
@@ -57,6 +58,24 @@ def test_a_folder_that_is_not_there_holds_no_files(room: Room) -> None:
 def test_a_folder_with_the_name_of_a_file_is_no_file(room: Room) -> None:
     (room.landing / "2025-03-01.csv").mkdir()
     assert room.scan(room.dataset()).days() == []
+
+
+def test_a_link_that_leads_to_itself_is_refused_by_name_and_the_others_go_on(room: Room) -> None:
+    loop = room.landing / "2025-03-01.csv"
+    loop.symlink_to(loop)
+    room.land("2025-03-01_b.csv", "event_time,event_id,item_id,event_type\n2025-03-01T00:00:00Z,e,i,v\n")
+    manifest = room.build(room.dataset()).manifest
+    assert manifest.counts["good"] == 1 and manifest.counts["refused_files"] == 1
+    assert "2025-03-01.csv cannot be read: Too many levels" in manifest.facts["landed"]["2025-03-01.csv"]["refused"]
+
+
+def test_a_name_that_is_no_utf_8_is_told_by_its_bytes(room: Room) -> None:
+    path = os.fsencode(room.landing) + b"/2025-03-01_caf\xe9.csv"
+    with open(path, "wb") as stream:  # noqa: PTH123 (a name of bytes)
+        stream.write(b"event_time,event_id,item_id,event_type\njunk,e,i,v\n")
+    manifest = room.build(room.dataset()).manifest
+    assert list(manifest.facts["landed"]) == ["2025-03-01_caf\\xe9.csv"]
+    assert [row["file"] for row in room.quarantine(manifest)] == ["2025-03-01_caf\\xe9.csv"]
 
 
 @pytest.mark.parametrize("files", ["landing/{day}.csv", "${LANDING}/{day}.csv", "ftp://host/{day}.csv"])

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assets.sharding import cut
@@ -320,6 +320,7 @@ def test_every_row_is_good_or_in_quarantine_with_its_line_and_reason(kind: str, 
 
 
 @pytest.mark.parametrize("kind", WRITERS)
+@settings(max_examples=settings().max_examples // 3)  # each is fifteen builds
 @given(made=files)
 def test_kept_and_duplicates_over_the_days_are_the_good_rows(kind: str, made: dict[str, int]) -> None:
     rows, file = planted(kind, made["seed"], made["num_rows"])

@@ -251,7 +251,7 @@ def by_loop(texts: list[str], time: Time) -> list:
     return [(int(u), c == kernel.WALL) if c != kernel.OTHER else None for u, c in zip(us, codes, strict=True)]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.sampled_from(FORMATS), st.data())
 def test_what_the_loop_reads_is_what_duckdb_reads(form: str | None, data: st.DataObject) -> None:
     time = Time(column="t", format=form, zone="UTC" if form else None)
@@ -316,7 +316,7 @@ def test_clock_changes_go_by_the_contract_s_rule(rule: dict, text: str, expected
     assert found.ambiguous.tolist() == [text == "2025-10-26 02:30:00"] * 2
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     st.lists(st.datetimes(datetime(1900, 1, 1), datetime(2040, 1, 1)), min_size=1),
     st.sampled_from(["Europe/London", "America/New_York", "Australia/Lord_Howe", "Africa/Monrovia", "Pacific/Apia"]),

@@ -36,7 +36,7 @@ def all_rows(order: Order) -> list[tuple[int, int]]:
 uneven = st.lists(st.integers(0, 700), min_size=1, max_size=6).filter(sum)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(rows=uneven, share=st.integers(1, 3), ranks=st.sampled_from([1, 2, 4, 64]), seed=st.integers(0, 5))
 def test_every_row_comes_exactly_once_an_epoch_for_any_number_of_ranks(
     rows: list[int], share: int, ranks: int, seed: int
@@ -45,7 +45,7 @@ def test_every_row_comes_exactly_once_an_epoch_for_any_number_of_ranks(
     assert sorted(epoch_rows(order, 0, ranks=ranks)) == all_rows(order)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(rows=uneven, share=st.integers(1, 3), ranks=st.sampled_from([2, 4, 8]))
 def test_the_batch_holds_the_same_rows_in_the_same_order_for_any_number_of_ranks(
     rows: list[int], share: int, ranks: int
@@ -58,7 +58,7 @@ def test_the_batch_holds_the_same_rows_in_the_same_order_for_any_number_of_ranks
         assert len({part.shape for part in parts}) == 1
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(rows=uneven, share=st.integers(1, 3))
 def test_only_the_last_step_of_an_epoch_has_places_without_a_row_and_the_count_says_how_many(
     rows: list[int], share: int
@@ -70,7 +70,7 @@ def test_only_the_last_step_of_an_epoch_has_places_without_a_row_and_the_count_s
     assert sum(counts) == 2 * order.total
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(rows=uneven, ranks=st.sampled_from([1, 4]))
 def test_runs_say_the_same_as_rows(rows: list[int], ranks: int) -> None:
     order = order_of(*rows, batch_rows=128)

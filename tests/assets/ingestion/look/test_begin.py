@@ -193,7 +193,7 @@ def test_a_file_that_cannot_be_read_is_left_out_by_name_and_the_others_go_on(beg
         ("a.csv", gzip.compress(b"a,b\n1,2\n"), "let its name end in .gz"),
         ("a.csv.gz", b"a,b\n1,2\n", "take the .gz off its name"),
         ("a.csv.gz", gzip.compress(b"a,b\n" + b"1,2\n" * 999)[:-20], "damaged, cut short"),
-        ("a.xlsx", b"PK\x03\x04" + b"\0" * 99, "an Excel sheet"),
+        ("a.xlsx", b"PK\x03\x04" + b"\0" * 99, "(as Excel sheets are), which is not read. Export it as CSV"),
         ("a.bin", bytes(range(256)) * 9 + b"\0" * 999, "no text"),
         ("a.csv", b"only\none\ncolumn\n", "has one column"),
         ("a.json", b'[{"a": 1},\n {"a": 2}]', "one JSON document"),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assets.ingestion.look.columns import held
@@ -151,7 +151,7 @@ PLANTED = {
 TYPES = {"zeros": "id", "beyond": "id", "words": "category", "german": "decimal"}
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40)
 @given(
     data=st.data(), rows=st.integers(2, 40), kinds=st.lists(st.sampled_from(sorted(PLANTED)), min_size=1, max_size=5)
 )

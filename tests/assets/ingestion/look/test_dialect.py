@@ -71,7 +71,7 @@ def test_ingestion_takes_both_rows_of_each(beginner: Beginner, content: str) -> 
 _cell = st.text(st.sampled_from("abcäö \"',;|\t\n\\x"), min_size=1, max_size=6)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     rows=st.lists(st.tuples(_cell, _cell, _cell), min_size=3, max_size=20, unique=True),
     delimiter=st.sampled_from(",;|\t"),

@@ -88,7 +88,7 @@ _DATES = ["%Y-%m-%d", "%Y/%m/%d", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%b-%Y"
 _CLOCKS = ["%H:%M:%S", "%H:%M", "%I:%M:%S %p", "%H:%M:%S.%f"]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     format_=st.sampled_from([f"{date} {clock}" for date, clock in product(_DATES, _CLOCKS)]),
     times=st.lists(st.datetimes(datetime(1990, 1, 2), datetime(2090, 1, 1)), min_size=1, max_size=20),
