@@ -62,9 +62,9 @@ def _span(text: str) -> tuple[date, date]:
     try:
         span = date.fromisoformat(first), date.fromisoformat(last or first)
     except ValueError as error:
-        raise ConfigError(f"--days must be A..B with days such as 2026-01-03, got {text!r}.") from error
+        raise ConfigError(f"days must be one day or A..B, such as 2026-01-03..2026-01-09, got {text!r}.") from error
     if span[1] < span[0]:
-        raise ConfigError(f"--days must not end before it begins, got {text!r}: say {last}..{first}.")
+        raise ConfigError(f"a span of days must not end before it begins, got {text!r}: say {last}..{first}.")
     return span
 
 
@@ -157,7 +157,7 @@ def run(
                 soft_wrap=True,
             )
         _summary(deployment, state, first=first, last=last)
-        _tell_left_out(state, first=first, last=last)
+        _tell_left_out(state, first=first, last=last, but="\n".join(failures))
         if failures:
             err.print(
                 "[bold red]not everything could be built[/]", *failures, sep="\n", highlight=False, soft_wrap=True
@@ -183,11 +183,11 @@ def _settled(deployment: Deployment, state: State, *, first: date, last: date) -
     return state
 
 
-def _tell_left_out(state: State, *, first: date, last: date) -> None:
-    """Which files the days were built without, and why."""
+def _tell_left_out(state: State, *, first: date, last: date, but: str) -> None:
+    """Which files the days were built without, and why; not what is told in `but` anyway."""
     told = [(day, why) for day in state.grid if first <= day <= last for why in state.left_out(day)]
-    lines = [f"{day}: left out {why}" for day, why in told]
-    lines += [f"left out {why}" for why in state.unread() if why not in {known for _, known in told}]
+    lines = [f"left out {day}: {why}" for day, why in told if why not in but]
+    lines += [f"left out: {why}" for why in state.unread() if why not in {known for _, known in told}]
     for line in lines[:_MOST_LEFT_OUT]:
         out.print(f"[yellow]{escape(line)}[/]", highlight=False, soft_wrap=True)
     if lines[_MOST_LEFT_OUT:]:
@@ -251,12 +251,16 @@ def _work(
             failures += [why] if (why := _execute(deployment, state, needed, [day], rebuild=rebuild)) else []
             worked = True
     if not judgeable and judge:
-        out.print(f"[yellow]no day can be judged yet: {state.unjudgeable(chosen[-1])}[/]", soft_wrap=True)
+        hinders = state.unjudgeable(chosen[-1]) or ""
+        for why in (why for day in chosen for why in state.left_out(day)):  # told with its own day
+            hinders = hinders.replace(f": {why}", "")
+        out.print(f"[yellow]no day can be judged yet: {escape(hinders)}[/]", soft_wrap=True)
     for day, reason in hindered.items():
         if state.of("deliveries", day).hindered:
             out.print(f"[yellow]{day} is not built yet: it waits for {reason}[/]", soft_wrap=True)
         else:
-            failures.append(f"{day} is left out: {reason}")
+            short, _, why = reason.partition(": ")  # why a check failed is told by the run that made it
+            failures.append(f"{day} is left out: {short if why and why in ''.join(failures) else reason}")
     return worked, list(dict.fromkeys(failures))
 
 
@@ -356,7 +360,8 @@ def _summary(deployment: Deployment, state: State, *, first: date, last: date) -
     out.print(
         f"\nnext: [bold]make ui[/] shows the graph, the days and the runs:\n"
         f"      Dagster on {deployment.dagster_page}, MLflow on {deployment.mlflow_page};\n"
-        f"      [bold]slicewise status {state.dataset.name}[/] a row per day; point it at your own logs: see the README.",
+        f"      [bold]slicewise status {state.dataset.name}[/] a row per day, [bold]slicewise quarantine {state.dataset.name}[/] "
+        f"what does not fit.{' Your own logs: see the README.' if state.dataset.name == 'demo' else ''}",
         soft_wrap=True,
     )
 
@@ -401,7 +406,10 @@ def status(
     out.print(day_table(found["days"]))
     for row in found["days"]:
         if row["stale"]:
-            out.print(f"[yellow]stale[/] {row['day']}: {escape(row['stale'])}", highlight=False, soft_wrap=True)
+            stale = row["stale"]
+            for why in row["left_out"]:  # told below
+                stale = stale.replace(f": {why}", "")
+            out.print(f"[yellow]stale[/] {row['day']}: {escape(stale)}", highlight=False, soft_wrap=True)
         for why in row["waiting"]:
             out.print(f"[yellow]waits[/] {row['day']}: for {escape(why)}", highlight=False, soft_wrap=True)
         for why in row["left_out"]:
@@ -413,7 +421,7 @@ def status(
     for why in found["waiting"]:
         out.print(f"[yellow]waits[/] {escape(why)}", highlight=False, soft_wrap=True)
     for why in found["left_out"]:
-        out.print(f"[yellow]left out[/] {escape(why)}", highlight=False, soft_wrap=True)
+        out.print(f"[yellow]left out[/]: {escape(why)}", highlight=False, soft_wrap=True)
 
 
 @app.command()
@@ -451,6 +459,7 @@ def quarantine(
     as_json: Annotated[bool, typer.Option("--json", help="a JSON list instead of tables")] = False,
 ) -> None:
     """The rows that do not fit the contract: how many, of which days, for which reasons, and some of them."""
+    from assets.ingestion.look.question import counted
     from assets.ingestion.quarantine import quarantined
     from assets.ingestion.reasons import Reason
     from resources.lake import Lake
@@ -471,7 +480,10 @@ def quarantine(
         typer.echo(json.dumps([faults.as_json() for faults in found], indent=1))
         return
     if not found:
-        out.print(f"nothing of {len(manifests)} days of {name} lies in quarantine{f' as {reason}' if reason else ''}.")
+        days_of = counted(len(manifests), "built day")
+        out.print(f"no row of {days_of} of {name} lies in quarantine{f' as {reason}' if reason else ''}.")
+        if refused := sum(manifest.counts["refused_files"] for manifest in manifests):
+            out.print(f"{counted(refused, 'file')} could not be read at all: slicewise status {name}", soft_wrap=True)
         return
     out.print(quarantine_table(found))
     for line in sample_lines(found, width=out.width):
@@ -485,18 +497,23 @@ def check(
 ) -> None:
     """Validate a dataset's YAML, and a sample of its landed files against it."""
     from assets.ingestion.check import check_sample
+    from assets.ingestion.look.question import counted
 
     with _told():
         _take_landing(name, landing)
         deployment = Deployment.from_env()
         state = _state(deployment, name)
         findings = check_sample(state.dataset, state.landing)
-        if not state.landing.all:
+        if not state.landing.all and not state.landing.waiting:
             raise DataError(
                 f"{name} is a valid contract, but no file matches {state.dataset.source.files} yet. Put one there, or say "
                 f"where they are: slicewise check {name} --landing FOLDER."
             )
-    out.print(f"datasets/{name}.yaml is a valid contract; {len(state.landing.all)} files have landed.")
+    landed = counted(len(state.landing.all), "file")
+    out.print(f"datasets/{name}.yaml is a valid contract; {landed} can be taken.")
+    written = (deployment.datasets / f"{name}.yaml").read_text(encoding="utf-8").splitlines()
+    if asked := [str(number) for number, line in enumerate(written, start=1) if "# QUESTION" in line]:
+        out.print(f"[yellow]still marked QUESTION: line {', '.join(asked)}[/] (take the word away once it is answered)")
     for finding in findings:
         out.print(f"  {'serious: ' if finding.serious else ''}{finding}", highlight=False, markup=False, soft_wrap=True)
     if any(finding.serious for finding in findings):
@@ -504,11 +521,10 @@ def check(
             "[red]a day like this would be refused[/]: mend the files, or what the contract says of these columns."
         )
         raise typer.Exit(1)
-    if findings:
-        out.print(
-            f"the sample fits the contract but for these rows, fewer than bad_rows.at_most ({state.dataset.bad_rows.at_most:.1%})."
-        )
-    else:
+    if any(finding.example for finding in findings):
+        limit = state.dataset.bad_rows.at_most
+        out.print(f"the sample fits the contract but for these bad rows; bad_rows.at_most allows {limit:.1%} a day.")
+    elif state.landing.all:
         out.print("the sample fits the contract.")
 
 

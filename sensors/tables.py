@@ -92,6 +92,8 @@ def _cut(text: str, width: int) -> str:
 
 def _standing(row: dict[str, Any]) -> str:
     """How far a day has come, in a word or two: its verdict, or what is not built yet."""
+    if (row["stale"] or "").startswith("deliveries: refused"):
+        return "refused"
     if row["verdict"] is not None:
         return str(row["verdict"])
     behind = next(((asset, row[asset]) for asset in ("shards", "features", "labels") if row[asset] != "built"), None)

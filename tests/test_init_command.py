@@ -39,6 +39,18 @@ def test_a_contract_is_written_and_its_questions_are_told(home: Path, capsys: py
     assert f"LANDING_SHOP='{home / 'logs'}'" in (home / ".env").read_text()
 
 
+def test_check_tells_which_questions_are_open_until_their_marks_are_gone(home: Path) -> None:
+    assert said("init", home / "logs/2026-03-01.csv", "--name", "shop", "--landing", home / "logs")[0] == 0
+    path = home / "datasets/shop.yaml"
+    lines = path.read_text().splitlines()
+    numbers = [str(at) for at, line in enumerate(lines, start=1) if "QUESTION" in line]
+    assert numbers and f"still marked QUESTION: line {', '.join(numbers)} " in said("check", "shop")[1]
+    # a file that was written a moment ago is there, and told to wait
+    assert "2026-03-01.csv: is not taken yet" in said("check", "shop")[1]
+    path.write_text(path.read_text().replace("QUESTION", "answered"))
+    assert "QUESTION" not in said("check", "shop")[1]
+
+
 def test_what_is_there_is_never_overwritten(home: Path) -> None:
     assert said("init", home / "logs/2026-03-01.csv", "--name", "shop")[0] == 0
     path = home / "datasets/shop.yaml"

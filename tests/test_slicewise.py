@@ -103,7 +103,7 @@ def test_run_waits_for_fresh_files_and_names_those_that_it_left_out(tmp_path: Pa
     assert done.returncode == 0, done.stderr
     said = " ".join(done.stdout.split())
     assert f"waiting for {shop.days[0]}-again.csv.gz, which was written to less than 8 s ago" in said
-    assert f"{shop.days[0]}: left out {shop.days[0]}-again.csv.gz is damaged" in said
+    assert f"left out {shop.days[0]}: {shop.days[0]}-again.csv.gz is damaged" in said
     assert "left out" in shop.command("status", "shop").stdout
     [row] = json.loads(shop.command("status", "shop", "--json").stdout)["days"]
     assert (row["features"], row["unverifiable"], row["waiting"]) == ("built", 0, [])

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from assets.ingestion import unpacking
-from assets.ingestion.chunk import Chunk, categories_of, declared_columns
+from assets.ingestion.chunk import Chunk, Layout, categories_of, declared_columns
 from assets.ingestion.files import LandedFile
 from assets.ingestion.reasons import Reason
 from assets.ingestion.spans import Reading, Spans
@@ -70,5 +70,5 @@ class Requests:
         starts, stops, kinds, *buffers = places_and_buffers
         return gather(np.frombuffer(data, np.uint8), starts, stops, kinds, np.full(4, -1), *buffers)
 
-    def seen(self) -> tuple[tuple[str, str], ...]:
+    def seen(self) -> Layout:
         return tuple((name, "") for name in ACCESS_LOG_FIELDS[: int(self.most[0]) + _OF_REQUEST])

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from assets.ingestion.checksums import carried_checksum, verify
-from assets.ingestion.chunk import Broken, Chunk
+from assets.ingestion.chunk import Broken, Chunk, Layout
 from assets.ingestion.elsewhere import at_hand
 from assets.ingestion.files import LandedFile, require_unchanged, sha256_of_landed
 from assets.ingestion.joined import Joined, joinable, joined
@@ -31,7 +31,6 @@ log = logging.getLogger(__name__)
 
 _BLOCK_ROWS = 1 << 16
 _BLOCK_BYTES = 8 << 20
-Layout = tuple[tuple[str, str], ...]  # names and types of all columns that a file shows
 
 
 @dataclass(frozen=True, kw_only=True)

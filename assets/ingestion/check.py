@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from assets.ingestion.blocks import verified_by
 from assets.ingestion.elsewhere import at_hand
-from assets.ingestion.files import LandedFile
+from assets.ingestion.files import LandedFile, unmeant_files
 from assets.ingestion.landing import Landing
 from assets.ingestion.reading import read
 from assets.ingestion.reasons import NOT_BAD
@@ -39,16 +39,21 @@ class Finding:
 
     def __str__(self) -> str:
         count = f" ({self.rows:,} of the sampled rows)" if self.rows is not None else ""
-        return f"{self.file}: {self.what}{count}" + (f", for example {self.example}" if self.example else "")
+        name = "" if self.what.startswith(self.file) else f"{self.file}: "  # which messages of refusal begin with
+        return f"{name}{self.what}{count}" + (f", for example {self.example}" if self.example else "")
 
 
 def check_sample(dataset: Dataset, landing: Landing, *, max_files: int = 3, max_rows: int = 10_000) -> list[Finding]:
-    """What does not fit in the first rows of some landed files, spread from the first to the last, and which files wait.
+    """What does not fit in the first rows of some landed files, spread from the first to the last, and which are not taken.
 
     Changes nothing.
     """
     step = max(1, (len(landing.all) - 1) // max(1, max_files - 1))
     findings = [Finding(file=file.name, what=f"is not taken yet: it {file.why}") for file in landing.waiting]
+    if unmeant := unmeant_files(dataset):
+        others = len(unmeant) - 1
+        more = f", nor {'is' if others == 1 else 'are'} {others:,} more" if others else ""
+        findings.append(Finding(file=unmeant[0], what=f"is not taken{more}: source.files does not match its name"))
     for file in landing.all[::step][:max_files]:
         try:
             with at_hand(file) as here:

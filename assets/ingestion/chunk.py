@@ -1,4 +1,4 @@
-"""Some rows of a landed file as columns of text: nothing is typed before the contract casts it."""
+"""Some rows of a landed file as columns, as the file has them: nothing of a value changes before the contract casts it."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from resources.contract.errors import DataError
 
 _DELIMITERS = ",;\t|"
 _NAMED = 10  # columns of a file that a message names
+
+Layout = tuple[tuple[str, str], ...]  # the names and types of all columns that a file shows, in its order
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +44,7 @@ class Chunk:
     lines: np.ndarray
     raw: Callable[[int], str | None]
     broken: tuple[Broken, ...] = ()
-    seen: tuple[tuple[str, str], ...] = ()
+    seen: Layout = ()
     epoch: str | None = None  # the unit of the times, where the contract leaves it to the file
 
     @property

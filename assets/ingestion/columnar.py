@@ -56,7 +56,7 @@ def chunks(dataset: Dataset, file: LandedFile) -> Iterator[Chunk]:
         places = _places(dataset, schema, file=file.name)
         if categories := _categories(dataset, places, schema):
             parquet = opened.enter_context(_opened(file, dictionaries=categories))
-        seen = tuple((field.name, str(field.type)) for field in schema)
+        seen = tuple((field.name, _held(field.type)) for field in schema)
         selection = list(dict.fromkeys(place.selection(schema) for place in places.values()))
         batches = parquet.iter_batches(_BATCH_ROWS, columns=selection, use_threads=False)
         old = _int96(parquet, places)
@@ -124,6 +124,13 @@ def _places(dataset: Dataset, schema: pa.Schema, *, file: str) -> dict[str, _Pla
             found[name] = _Place(column=str(path[0]), steps=path[1:])
     require_columns(dataset, [*schema.names, *(name for name, place in found.items() if place.steps)], file=file)
     return found
+
+
+def _held(kind: pa.DataType) -> str:
+    """A type by what it holds: one writer's texts are large, another's in views or dictionaries, and all are texts."""
+    if pa.types.is_dictionary(kind):
+        return _held(kind.value_type)
+    return "string" if pa.types.is_large_string(kind) or pa.types.is_string_view(kind) else str(kind)
 
 
 def _leads(kind: pa.DataType, steps: tuple[str | int, ...]) -> bool:

@@ -44,7 +44,10 @@ def ingestion_assets(dataset: Dataset) -> list[dg.AssetsDefinition]:
 def shown_of(manifest: Manifest) -> dict[str, Any]:
     """What a day's page says of its files beyond rows and checks: which were left out, what changed about their columns."""
     facts = manifest.facts
-    shown: dict[str, Any] = {"unverifiable": facts["unverifiable"]}
+    shown: dict[str, Any] = {}
+    if without := facts["unverifiable"]:
+        have = "1 file has" if without == 1 else f"{without:,} files have"
+        shown["unverifiable"] = f"{have} no checksum of any kind: damage inside would not be noticed"
     if refused := refused_files(facts["landed"]):
         shown["left_out"] = dg.MetadataValue.md("\n".join(f"- {why}" for why in list(refused.values())[:_SHOWN]))
     if facts["drift"]:

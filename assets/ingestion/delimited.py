@@ -15,7 +15,7 @@ from itertools import chain
 import numpy as np
 
 from assets.ingestion import unpacking
-from assets.ingestion.chunk import Chunk, categories_of, declared_columns, require_columns, resolved
+from assets.ingestion.chunk import Chunk, Layout, categories_of, declared_columns, require_columns, resolved
 from assets.ingestion.files import LandedFile
 from assets.ingestion.reasons import Reason
 from assets.ingestion.spans import Reading, Spans
@@ -105,7 +105,7 @@ class Delimited:
         starts, stops, kinds, *buffers = places_and_buffers
         return gather(np.frombuffer(data, np.uint8), starts, stops, kinds, self.letters, *buffers)
 
-    def seen(self) -> tuple[tuple[str, str], ...]:
+    def seen(self) -> Layout:
         return tuple((name, "") for name in self.names)
 
 

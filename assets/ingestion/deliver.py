@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from assets.ingestion.affected import FileOutcome, affected, reading_of
-from assets.ingestion.blocks import Layout
+from assets.ingestion.chunk import Layout
 from assets.ingestion.drift import drift
 from assets.ingestion.known import Delivered, delivered, good_of, layouts_of, members_of
 from assets.ingestion.landing import Landing
@@ -76,7 +76,7 @@ def build(
         )
 
     def write(folder: Path) -> Outcome:
-        again = _to_be_read(dataset, current, files, day, rebuild=rebuild)
+        again = _to_be_read(landing, current, files, day, rebuild=rebuild)
         loose, intact = _members(current, files, again)
         kept, parts = arranged(loose, intact)
         sources = Sources(
@@ -143,21 +143,28 @@ def _changes(files: Sequence[Delivered], known: Mapping[str, Any]) -> str | None
 
 
 def _to_be_read(
-    dataset: Dataset, current: Manifest | None, files: Sequence[Delivered], day: date, *, rebuild: bool
+    landing: Landing, current: Manifest | None, files: Sequence[Delivered], day: date, *, rebuild: bool
 ) -> set[str]:
     """The names of the files that are read: new ones, and those that could come out differently than they did.
 
     Raises DataError for such a file if it is gone.
     """
-    old = current.facts.get("contract") if current else None
+    dataset, old = landing.dataset, current.facts.get("contract") if current else None
     same = old == reading_of(dataset)
     again = set()
     for file in (file for file in files if file.same_as is None):
         fact = file.fact
         delivery = day if dataset.source.names_day else None
-        could_differ = fact is None or (
-            not same
-            and (old is None or "refused" in fact or affected(old, dataset, FileOutcome.of(fact, delivered=delivery)))
+        holds = landing.holdings(file.name, day)  # of an export, rows of no day may stand on another one by now
+        could_differ = (
+            fact is None
+            or any(fact.get(key) != value for key, value in holds.items())
+            or (
+                not same
+                and (
+                    old is None or "refused" in fact or affected(old, dataset, FileOutcome.of(fact, delivered=delivery))
+                )
+            )
         )
         if file.file is not None and (could_differ or rebuild):
             again.add(file.name)

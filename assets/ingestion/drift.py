@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from assets.ingestion.blocks import Layout
-from assets.ingestion.chunk import declared_columns
+from assets.ingestion.chunk import Layout, declared_columns
 from resources.contract.dataset import Dataset
 
 _ROOT = re.compile(r"[.\[]")  # behind the name of a column, in a path into it
+_WIDTHS = ("int8", "int16", "int32", "int64", "float", "double")  # each takes most of what those before it hold
 Event = tuple[str, str, str]  # what happened, to which column, how
 
 
@@ -59,7 +59,8 @@ def _events(dataset: Dataset, layout: Layout, earlier: Sequence[Layout]) -> Iter
         return
     for name, kind in types.items():
         if name in before and before[name] != kind:
-            yield "widened", name, f"{before[name]}, now {kind}"
+            narrower = kind in _WIDTHS and before[name] in _WIDTHS[_WIDTHS.index(kind) + 1 :]
+            yield "narrowed" if narrower else "widened", name, f"{before[name]}, now {kind}"
     if dataset.source.format != "jsonl":  # the keys of an object have no order
         order = list(dict.fromkeys(name for name, _ in earlier[0] if name in types))
         if (now := [name for name in dict.fromkeys(names) if name in set(order)]) != order:

@@ -26,6 +26,7 @@ from resources.remote import DAY, WILD, RemoteFile, fixed_part, matching
 log = logging.getLogger(__name__)
 
 _HALF_WRITTEN = (".tmp", ".part")
+_DATA = re.compile(r"\.(csv|tsv|txt|log|jsonl|ndjson|parquet|gz|zst|bz2)$", re.IGNORECASE)  # how files of rows end
 _SMALL_BYTES = 1 << 20
 _FILE = "{file}"
 
@@ -183,6 +184,26 @@ def landed_files(dataset: Dataset, *, now: datetime) -> Landed:
             sidecar, fault = (None, None) if elsewhere else beside.sidecar(text)
             found.files.append((day, replace(file, sidecar=sidecar, fault=fault) if sidecar or fault else file))
     return found
+
+
+def unmeant_files(dataset: Dataset) -> list[str]:
+    """The names of files beside the landed ones that `source.files` does not match, though they end as data does.
+
+    Elsewhere than on a disk nothing is looked for.
+    """
+    pattern, marks = Pattern(dataset.source.files), Marks(dataset.source.ready)
+    if dataset.source.is_remote:
+        return []
+    names = []
+    for folder, folders, files in os.walk(pattern.root):
+        folders[:] = [name for name in folders if not name.startswith(".") and not name.endswith(_HALF_WRITTEN)]
+        for name in files:
+            text = str(Path(folder) / name)
+            if name.startswith((".", "_")) or not _DATA.search(name):
+                continue
+            if pattern.regex.fullmatch(text) is None and not marks.is_mark(text):
+                names.append(text.removeprefix(pattern.root))
+    return sorted(names)
 
 
 def _here(text: str, name: str) -> LandedFile | None:

@@ -22,7 +22,8 @@ from typing import Any
 import numpy as np
 
 from assets.ingestion.affected import FileOutcome, affected, reading_key, reading_of
-from assets.ingestion.blocks import Ended, Layout, Sorted, blocks, sorted_block
+from assets.ingestion.blocks import Ended, Sorted, blocks, sorted_block
+from assets.ingestion.chunk import Layout
 from assets.ingestion.files import LandedFile, sha256_of_landed
 from assets.ingestion.flow import in_order, prefetched
 from assets.ingestion.sifting import Span

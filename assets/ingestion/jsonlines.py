@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from assets.ingestion import unpacking
-from assets.ingestion.chunk import Chunk, categories_of, declared_columns
+from assets.ingestion.chunk import Chunk, Layout, categories_of, declared_columns
 from assets.ingestion.fieldpath import parse_path
 from assets.ingestion.files import LandedFile
 from assets.ingestion.reasons import Reason
@@ -148,5 +148,5 @@ class Lines:
 
         return gather(np.frombuffer(data, np.uint8), *places_and_buffers)
 
-    def seen(self) -> tuple[tuple[str, str], ...]:
+    def seen(self) -> Layout:
         return tuple((name, "") for name in self.found)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from assets.ingestion.blocks import Layout
+from assets.ingestion.chunk import Layout
 from assets.ingestion.files import LandedFile, sha256_of_landed
 from assets.ingestion.landing import Landing
 from assets.ingestion.parts import Place

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from assets.ingestion.files import LandedFile, Pattern, Waiting, landed_files
 from assets.ingestion.index import Indexed, indexed
@@ -70,6 +71,10 @@ class Landing:
     def refused(self, name: str) -> str | None:
         """Why an export of that name could not be read, or None."""
         return self.index[name].refused if self.index and name in self.index else None
+
+    def holdings(self, name: str, day: date) -> Mapping[str, Any]:
+        """What is to be remembered of the rows that an export of that name holds of a day; nothing where it has none."""
+        return self.index[name].days.get(day, {}) if self.index and name in self.index else {}
 
     def holds(self, name: str) -> bool:
         """Whether a file of that name is there at all, whichever days it holds."""

@@ -49,9 +49,11 @@ class Member:
     of: str | None = None
 
 
-def part_name(members: Iterable[Member]) -> str:
-    """The name of a part, from what goes into it."""
-    return hashlib.sha256("\n".join(sorted(member.key for member in members)).encode()).hexdigest()[:12]
+def part_name(members: Sequence[Member]) -> str:
+    """The name of a part, from what goes into it and in which order: the ranges of another order are not its own."""
+    copies = [member for present in grouped(members).values() for member in present]
+    keys = [member.key for member in (*copies, *(member for member in members if member.of is None))]
+    return hashlib.sha256("\n".join(keys).encode()).hexdigest()[:12]
 
 
 def arranged(

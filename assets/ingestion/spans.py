@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from assets.ingestion import unpacking
-from assets.ingestion.chunk import Broken, Chunk
+from assets.ingestion.chunk import Broken, Chunk, Layout
 from assets.ingestion.reasons import Reason
 from resources.contract.errors import DataError
 
@@ -43,7 +43,7 @@ class Spans:
         )
 
     @property
-    def places(self) -> tuple[np.ndarray, ...]:
+    def places(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """All of them, as a scan fills them in."""
         return self.rows, self.lines, self.values, self.kinds, self.broken
 
@@ -88,7 +88,7 @@ class Scan(Protocol):
         """From starts, stops and kinds of values: fills in Arrow's offsets, validity and bytes; how many are null."""
         ...
 
-    def seen(self) -> tuple[tuple[str, str], ...]:
+    def seen(self) -> Layout:
         """The columns that the file has shown so far."""
         ...
 

@@ -1,4 +1,4 @@
-"""Texts as instants: microseconds since 1970 in UTC, by the declared format, epoch unit and zone, or ISO 8601.
+"""Landed times as instants: microseconds since 1970 in UTC, by the declared format, epoch unit and zone, or ISO 8601.
 
 Offsets in the text are honoured. A zone-less time is read by the declared zone: what a clock change skips or repeats goes
 by the contract's rule, and is counted. The machine's own zone is never asked.
@@ -27,11 +27,10 @@ _CLOCK = r"([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,6}0*)?)?"
 _OFFSET = r"(Z|[+-]([01]\d|2[0-3])(:?[0-5]\d)?)"
 _ISO = rf"\d{{4}}-\d\d-\d\d[T ]{_CLOCK}{_OFFSET}?"
 _FINER = rf"\d{{4}}-\d\d-\d\d[T ][\d:]+\.\d{{6}}\d*[1-9]\d*{_OFFSET}?"  # digits below the microsecond
-_PER_UNIT = {"s": 1_000_000, "ms": 1000, "us": 1}
 _EPOCH_DIGITS = {"s": r"^-?[0-9]{1,19}(\.[0-9]{1,6}0{0,10})?$"}
 _WHOLE_DIGITS = r"^-?[0-9]{1,19}$"
 _thread = threading.local()
-_SCALE = {"s": 6, "ms": 3, "us": 0, "ns": 0}
+_SCALE = {"s": 6, "ms": 3, "us": 0, "ns": 0}  # digits from a unit to the microsecond, which ns are below
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +92,7 @@ def _in_unit(counts: np.ndarray, unit: str) -> Instants:
         times, below = np.divmod(counts, 1000)
         reasons[below != 0] = Reason.NOT_EXACT
     else:
-        factor = _PER_UNIT[unit]
+        factor = 10 ** _SCALE[unit]
         outside = (counts > (2**63 - 1) // factor) | (counts < -(2**63 // factor))
         times = np.where(outside, 0, counts) * factor
         reasons[outside] = Reason.IMPLAUSIBLE_TIME
@@ -160,7 +159,10 @@ def _of_engine(text: pa.Array, time: Time) -> tuple[np.ndarray, np.ndarray, np.n
         query = f"select epoch_us({parsed}) as us, {zoned} as zoned, {finer} as finer from landed"
         found = engine.sql(query, params=values).to_arrow_table().combine_chunks()
     except duckdb.InvalidInputException as error:
-        raise ConfigError(f"time.format {time.format!r} cannot be used: {str(error).splitlines()[0]}") from error
+        raise ConfigError(
+            f"time.format {time.format!r} cannot be used, so no time can be read: {str(error).splitlines()[0]}. Write it with "
+            "strptime's letters, such as '%d/%m/%Y %H:%M'."
+        ) from error
     finally:
         engine.unregister("landed")
     readable = found["us"].is_valid().to_numpy()

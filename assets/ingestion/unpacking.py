@@ -50,7 +50,7 @@ def refusing_damage(file: str) -> Iterator[None]:
     except (OSError, EOFError, zlib.error, isal_zlib.error, pa.ArrowException) as error:  # pyright: ignore[reportGeneralTypeIssues]
         raise DataError(
             f"{file} is damaged, cut short, or not what its name says, and is refused as a whole: "
-            f"{' '.join(str(error).split())}. Land it again."
+            f"{' '.join(str(error).split()).rstrip('.')}. Land it again."
         ) from error
 
 
@@ -156,7 +156,12 @@ def text_blocks(file: LandedFile, encoding: str) -> Iterator[tuple[bytes, bool]]
                 f"{file.name}: byte {offset} (0x{error.object[error.start]:02x}) cannot be {encoding}, so the file is refused "
                 f"rather than guessed at.{hint} Declare its real `source.encoding`, or land it again."
             ) from error
-        except UnicodeEncodeError as error:
+        except UnicodeError as error:
+            if not isinstance(error, UnicodeEncodeError):  # such as UTF-16 without the mark that tells its byte order
+                raise DataError(
+                    f"{file.name} cannot be {encoding}, so the file is refused rather than guessed at: {error}. Declare its real "
+                    "`source.encoding`, such as utf-16-le, or land it again."
+                ) from error
             raise DataError(
                 f"{file.name}: near byte {consumed} stands half a character as {encoding} writes it, so the file is refused. "
                 "Declare its real `source.encoding`, or land it again."

@@ -14,7 +14,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from assets.ingestion.blocks import Ended, Layout, blocks, sorted_block
+from assets.ingestion.blocks import Ended, blocks, sorted_block
+from assets.ingestion.chunk import Layout
 from assets.ingestion.elsewhere import fetching
 from assets.ingestion.flow import in_order, prefetched, side_by_side
 from assets.ingestion.known import Delivered, members_of, rows_at

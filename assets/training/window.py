@@ -86,9 +86,10 @@ def plan(dataset: Dataset, ledger: Ledger, day: date, *, closed: Closed) -> Plan
     parents: list[Parent] = []
     missing: list[str] = []
     if first < dataset.days.first:
+        horizon = f", and the {dataset.horizon_hours:g} hours of their labels" if dataset.horizon_hours else ""
         missing.append(
             f"features {first} (it lies before {dataset.days.first}, the dataset's first day: "
-            f"a judged day has {dataset.train.window_days} full days before it, so the first is {_first_judged(dataset)}; "
+            f"a judged day has {dataset.train.window_days} full days before it{horizon}, so the first is {_first_judged(dataset)}; "
             f"a smaller train.window_days comes to one sooner)"
         )
     days = list(days_between(max(first, dataset.days.first), last))

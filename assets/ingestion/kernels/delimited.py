@@ -16,11 +16,8 @@ from numba import njit
 compiled: Any = njit(cache=True, nogil=True, _nrt=False)  # pyright: ignore[reportCallIssue]
 
 LF, CR = 10, 13
-CLEAN, ESCAPED, QUOTED = (
-    np.int64(0),
-    np.int64(1),
-    np.int64(2),
-)  # values: as they stand, with escapes, with doubled quotes or escapes between quotes
+# values: as they stand, with escapes, with doubled quotes or escapes between quotes
+CLEAN, ESCAPED, QUOTED = np.int64(0), np.int64(1), np.int64(2)
 RAGGED, BROKEN_QUOTES = 0, 1
 SOUND, UNFINISHED, BROKEN, LEAPT = 0, 1, 2, 3  # records; LEAPT: sound, but not all of its values were seen
 FAILS, OPEN, CLOSES = np.int64(0), np.int64(1), np.int64(2)

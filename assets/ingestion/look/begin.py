@@ -61,7 +61,9 @@ def begin(
         raise ConfigError(f"--name {error}.") from error
     # `..` is taken out of paths, links are followed only where files are read
     paths = dict.fromkeys(Path(os.path.normpath(path.absolute())) for path in files)
-    landed = [_landed(path) for path in paths if path.suffix not in SIDECARS]
+    named = [path for path in paths if path.suffix not in SIDECARS]
+    root = Path(os.path.commonpath([path.parent for path in named])) if named else Path()
+    landed = [_landed(path, name=str(path.relative_to(root))) for path in named]
     if not landed:
         raise ConfigError("no sample files were named. Name some of one source, such as logs/*.csv.gz.")
     found = samples(landed, max_rows=max_rows)
@@ -105,14 +107,14 @@ def _faults(findings: Sequence[Finding]) -> list[str]:
     ]
 
 
-def _landed(path: Path) -> LandedFile:
+def _landed(path: Path, *, name: str) -> LandedFile:
     try:
         status = path.stat()
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}. Name files that are there.") from error
     if not path.is_file():
         raise ConfigError(f"{path} is no file. Name files, such as {path}/*.csv.gz.")
-    return LandedFile(name=path.name, path=path, bytes=status.st_size, modified_ns=status.st_mtime_ns)
+    return LandedFile(name=name, path=path, bytes=status.st_size, modified_ns=status.st_mtime_ns)
 
 
 def _tried(name: str, text: str, found: Samples, pattern: Found, *, max_rows: int) -> list[Finding]:

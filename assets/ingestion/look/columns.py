@@ -15,7 +15,7 @@ from assets.ingestion.look.values import Held, Values, words_of
 from resources.contract.column import Column
 
 NULL_WORDS = ("NA", "N/A", "n/a", "na", "null", "NULL", "Null", "None", "none", "nil", "\\N", "-", "--", "?", "#N/A")
-_FLAG_WORDS = (("true", "false"), ("yes", "no"), ("y", "n"), ("t", "f"), ("on", "off"))
+_FLAG_WORDS = (("true", "false"), ("yes", "no"), ("y", "n"), ("t", "f"), ("on", "off"), ("ja", "nein"), ("oui", "non"))
 _FLAG_NAMES = re.compile(r"(is|has|was|did)_.*|.*_flag|(click|purchas|convert|order|label|target|bought|churn).*|y")
 _EMAIL = r"^[^@\s]+@[^@\s]+\.[A-Za-z]{2,}$"
 _IP = r"^(\d{1,3}\.){3}\d{1,3}$|^[0-9a-fA-F]{0,4}(:[0-9a-fA-F]{0,4}){2,7}$"

@@ -20,7 +20,7 @@ from assets.ingestion.files import LandedFile
 from assets.ingestion.look import dialect
 from assets.ingestion.look.encoding import encoding_of, text_of
 from assets.ingestion.look.jsonnames import Steps, joined, json_names
-from assets.ingestion.look.question import Question
+from assets.ingestion.look.question import Question, counted
 from assets.ingestion.unpacking import HEAD_BYTES, PACKED, byte_blocks, kind_of, refusing_damage
 from resources.contract.errors import DataError
 from resources.contract.source import ACCESS_LOG_FIELDS, Csv
@@ -59,11 +59,13 @@ def written(file: LandedFile, *, max_rows: int) -> Written:
     head = _head(file, encoding)
     lines = [line for line in head.splitlines()[:_HEAD_LINES] if line.strip()]
     if not lines:
-        raise DataError(f"{file.name} holds blank lines alone: nothing can be told from it.")
+        raise DataError(
+            f"{file.name} holds blank lines alone: nothing can be told from it. Name a file that holds rows."
+        )
     reasons = {"encoding": why}
-    if _is_json(lines[0]):
+    if (objects := sum(map(_is_json, lines))) > 0.5 * len(lines):
         names, left_out = json_names(file, encoding, max_rows=max_rows)
-        reasons["format"] = "every line begins as a JSON object"
+        reasons["format"] = f"{objects:,} of the first {counted(len(lines), 'line')} are JSON objects"
         return Written(
             format="jsonl", names=names, encoding=encoding, reasons=reasons, left_out=left_out, questions=questions
         )

@@ -74,6 +74,11 @@ def _tolerable(values: Values, fine: np.ndarray, endless: np.ndarray, *, kind: s
     return faults == 0 or (values.rows >= ENOUGH and faults <= _FAULTS and kind != "number")
 
 
+def _mostly(values: Values, fine: np.ndarray) -> bool:
+    """Whether what is not fine is nothing, or rare enough for faults."""
+    return bool(fine.all()) or (values.rows >= ENOUGH and values.share(~fine) <= _FAULTS)
+
+
 def _taken(values: Values, fine: np.ndarray, endless: np.ndarray, *, column: Column) -> Held:
     """The type, and what has to be asked about the values that do not fit it."""
     type_, wrong = column.type, ~fine & ~endless
@@ -83,14 +88,21 @@ def _taken(values: Values, fine: np.ndarray, endless: np.ndarray, *, column: Col
     said = every(few, "value") if few == values.rows else f"{few:,} of {values.rows:,} values are"
     reason, (question, mark) = f"{said} {_AS[type_]}, {span}", endless_question(values, endless)
     if bad:
-        examples = listed(values.distinct.filter(pa.array(wrong)).slice(0, 3).to_pylist())
-        reason += f"; {bad:,} are not"
-        mark = "faults, or words for 'no value'?"
-        question = (
-            f"{bad:,} of {values.rows:,} values are no {_AS[type_]} (such as {examples}): are they faults (their rows go to "
-            "quarantine until you say), words for 'no value' (name them in `nulls`), or is the column a category?"
-        )
+        reason += f"; {bad:,} {'is' if bad == 1 else 'are'} not"
+        question, mark = _faults_question(values, wrong, type_=type_)
     return Held(type=type_, reason=reason, options=options, question=question, mark=mark, lowest=lowest)
+
+
+def _faults_question(values: Values, wrong: np.ndarray, *, type_: str) -> tuple[str | None, str]:
+    """What is to be asked about values that are no numbers, if there are any: the question, and in a few words."""
+    if not wrong.any():
+        return None, ""
+    bad, examples = int(values.counts[wrong].sum()), values.distinct.filter(pa.array(wrong)).slice(0, 3).to_pylist()
+    question = (
+        f"not all values are {_AS[type_]} ({bad:,} of {values.rows:,} are not, such as {listed(examples)}): are those faults "
+        "(their rows go to quarantine until you say), words for 'no value' (name them in `nulls`), or is the column a category?"
+    )
+    return question, "faults, or words for 'no value'?"
 
 
 def endless_question(values: Values, endless: np.ndarray) -> tuple[str | None, str]:
@@ -109,17 +121,23 @@ def endless_question(values: Values, endless: np.ndarray) -> tuple[str | None, s
 def _with_marks(values: Values) -> Held | None:
     """Numbers with a mark between thousands, or with another one than a point before the decimals."""
     for pattern, thousands, mark, shows in _MARKS:
-        if not values.matching(pattern).all() or not values.matching(shows).any():
+        fine = values.matching(pattern)
+        if not _mostly(values, fine) or not (fine & values.matching(shows)).any():
             continue
-        type_ = "decimal" if values.matching(re.escape(mark)).any() else "integer"
-        options = {"thousands": thousands} if values.matching(re.escape(thousands)).any() else {}
+        type_ = "decimal" if (fine & values.matching(re.escape(mark))).any() else "integer"
+        options = {"thousands": thousands} if (fine & values.matching(re.escape(thousands))).any() else {}
         if mark != "." and (type_ == "decimal" or thousands == "."):  # the two must differ, and a point is the default
             options["decimal_mark"] = mark
         column = Column.model_validate({"type": type_, **options})
-        if values.fitting(column).all():
-            read, _ = cast_column(values.distinct, column)
-            said = f"{every(values.rows, 'value')} {_AS[type_]} with the marks {listed(list(options.values()))}"
-            return Held(type=type_, reason=said, options=options, lowest=float(pc.min(read).as_py()))
+        fine &= values.fitting(column)
+        if _mostly(values, fine):
+            read, _ = cast_column(values.distinct.filter(pa.array(fine)), column)
+            few = int(values.counts[fine].sum())
+            said = every(few, "value") if few == values.rows else f"{few:,} of {values.rows:,} values are"
+            said += f" {_AS[type_]} with the marks {listed(list(options.values()))}"
+            question, asks = _faults_question(values, ~fine, type_=type_)
+            lowest = float(pc.min(read).as_py())
+            return Held(type=type_, reason=said, options=options, question=question, mark=asks, lowest=lowest)
     unclear = values.matching(_UNCLEAR_MARK)
     if unclear.any() and (unclear | values.matching(r"^-?[0-9]+$")).all():
         example = values.distinct[int(np.flatnonzero(unclear)[0])].as_py()

@@ -63,7 +63,10 @@ def parts(samples: Samples, values: Mapping[str, Values], *, time_column: str, f
     empty = [column for column in names if not values[column].rows and column not in (user, item)]
     if empty:
         questions.append(
-            Question(key="columns", text=f"no value of {listed(empty)} was seen: what do they hold? Text until you say")
+            Question(
+                key="columns",
+                text=f"no value of {listed(empty)} was seen: what {'does it' if len(empty) == 1 else 'do they'} hold? Text until you say",
+            )
         )
     for column, what in found.items():
         if what.question:

@@ -16,7 +16,7 @@ from assets.ingestion.look.values import Held, Values, words_of
 _USERS = (
     frozenset("user uid userid username".split()),
     frozenset(
-        "customer client visitor member buyer shopper reader player subscriber account person guest kunde nutzer cliente".split()
+        "customer client visitor member buyer shopper reader player subscriber account person guest kunde kunden nutzer benutzer cliente".split()
     ),
     frozenset("session device cookie browser host ip email msisdn".split()),
 )
@@ -27,8 +27,8 @@ _ITEMS = (
     ),
     frozenset("path url page uri".split()),
 )
-_IDENTIFYING = frozenset("id ids key hash uuid guid no nr num number code identifier unique".split())
-_ID_ENDINGS = frozenset("id key hash uuid guid no nr code sku".split())
+_IDENTIFYING = frozenset("id ids key hash uuid guid no nr num number nummer code identifier unique".split())
+_ID_ENDINGS = frozenset("id key hash uuid guid no nr nummer code sku".split())
 _KINDS = frozenset(
     "event eventtype event_type event_name action action_type type kind behavior behaviour behavior_type behaviour_type "
     "interaction interaction_type activity verb".split()
@@ -74,7 +74,7 @@ def is_price(name: str) -> bool:
 def _named(names: Sequence[str], groups: Sequence[frozenset[str]]) -> list[str]:
     """The columns whose names consist of one of the first group's words that any has, and words for 'identifier'."""
     for group in groups:
-        known = group | {word + tail for word in group for tail in ("s", "id", "no", "code")}
+        known = group | {word + tail for word in group for tail in ("s", "id", "no", "nr", "nummer", "code")}
         found = [
             name
             for name in names

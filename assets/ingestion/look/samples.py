@@ -164,7 +164,7 @@ def told(found: Samples) -> str:
     how = ", ".join([found.written.format, *sorted(packed), *encoding])
     text = f"{counted(rows + bad, 'row')} of {counted(len(found.files), 'file')} ({how})"
     if bad:
-        text += f", {bad:,} of them broken ({listed(list(found.broken))})"
+        text += f", {bad:,} of the rows broken ({listed(list(found.broken))})"
     if found.cut:
         are, their = ("is", "its") if len(found.cut) == 1 else ("are", "their")
         text += f"; {listed(found.cut, most=3)} {are} larger, and all values of {their} first {max(found.rows):,} rows were looked at"

@@ -22,11 +22,8 @@ _NULL_0, _NULL_1 = np.uint64(0xA4093822299F31D0), np.uint64(0x082EFA98EC4E6C89) 
 _SEED_0, _SEED_1 = np.uint64(0x452821E638D01377), np.uint64(0xBE5466CF34E90C6C)
 _ODD_0, _ODD_1 = np.uint64(0xC0AC29B7C97C50DD), np.uint64(0x3F84D5B5B5470917)
 _ODD_2, _ODD_3 = np.uint64(0x9216D5D98979FB1B), np.uint64(0xD1310BA698DFB5AD)
-_GAMMA, _FIRST, _SECOND = (
-    np.uint64(0x9E3779B97F4A7C15),
-    np.uint64(0xBF58476D1CE4E5B9),
-    np.uint64(0x94D049BB133111EB),
-)
+_GAMMA = np.uint64(0x9E3779B97F4A7C15)
+_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
 @njit(inline="always")
@@ -93,9 +90,8 @@ def chain(lanes, first, second, places, valid, offset):
     `offset`; empty where nothing is null. A place that does not exist is a null.
     """
     looked_up, has_nulls, size = len(places) > 0, len(valid) > 0, np.int64(len(first))
-    if (
-        not looked_up and not has_nulls and size == lanes.shape[1]
-    ):  # a loop without branches, which is compiled to wide registers
+    if not looked_up and not has_nulls and size == lanes.shape[1]:
+        # a loop without branches, which is compiled to wide registers
         for row in range(size):
             lanes[0, row] = _splitmix64(lanes[0, row] ^ _splitmix64(first[row]))
             lanes[1, row] = _splitmix64(lanes[1, row] ^ _splitmix64(second[row]))

@@ -44,9 +44,26 @@ def test_files_that_are_refused_empty_or_lack_an_optional_column_are_told(room: 
     room.land("2025-03-02.csv", "")
     room.land("2025-03-03.csv", HEAD + row("2025-03-03", user=""))
     first, second, third = told(room)
+    assert first.startswith("2025-03-01.csv has no column 'event_time'")  # its name is said once
     assert "2025-03-01.csv has no column 'event_time', 'item_id', 'event_type'" in first
     assert second == "2025-03-02.csv: holds no rows"
     assert third == "2025-03-03.csv: column 'user_id' is empty or not there (1 of the sampled rows)"
+
+
+def test_a_file_of_rows_whose_name_is_not_meant_is_told(room: Room) -> None:
+    room.land("2025-03-01.csv", HEAD + row("2025-03-01"))
+    for name in (
+        "late_2025-03-01.csv",
+        "late_2025-03-02.csv.gz",
+        "readme.md",
+        "_SUCCESS",
+        ".a.csv",
+        "x.csv.md5",
+        "y.csv.tmp",
+    ):
+        room.land(name, "")
+    [line] = told(room)
+    assert line == "late_2025-03-01.csv: is not taken, nor is 1 more: source.files does not match its name"
 
 
 def test_the_sample_is_bounded_and_spread_over_the_files(room: Room) -> None:

@@ -181,10 +181,17 @@ def test_a_chunk_shows_all_columns_of_the_file_with_their_types_and_reads_only_t
     [chunk] = room.chunks(room.dataset("{u: {as: user, type: id}}", source=PARQUET), parquet(table))
     assert [name for name, _ in chunk.seen] == ["x", "event_time", "U"]
     assert [kind for _, kind in chunk.seen][1:] == ["timestamp[us]", "int32"]
-    assert chunk.columns.column_names == [
-        "event_time",
-        "u",
-    ]  # a name that differs in case alone stands for the declared
+    # a name that differs in case alone stands for the declared
+    assert chunk.columns.column_names == ["event_time", "u"]
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())]
+)
+def test_how_a_writer_lays_texts_out_is_no_other_type(room: Room, kind: pa.DataType) -> None:
+    table = pa.table({"u": pa.array(["a"]).cast(kind), "event_time": [INSTANT]})
+    [chunk] = room.chunks(room.dataset("{u: {as: user, type: id}}", source=PARQUET), parquet(table))
+    assert dict(chunk.seen)["u"] == "string"
 
 
 def test_a_row_group_of_any_size_is_read_in_pieces(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:

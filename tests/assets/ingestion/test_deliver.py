@@ -170,6 +170,17 @@ def test_a_changed_contract_reads_every_file_again(room: Room) -> None:
     assert again.built and again.manifest.rows_out == 2
 
 
+def test_files_of_a_part_that_stand_in_another_order_are_not_taken_for_each_other(room: Room) -> None:
+    b = room.land("2025-03-03_b.csv", HEAD + row(1) + row(2, "priceless"))
+    room.build(room.dataset(), D3)
+    room.land("2025-03-03_a.csv", HEAD + row(3) + row(4) + row(5, "priceless"))
+    room.build(room.dataset(), D3)  # what was there stands in front
+    room.build(room.dataset(time="column: event_time, zone: UTC"), D3)  # all is read again, to the same rows
+    b.write_text(HEAD + row(6))
+    manifest = room.build(room.dataset(time="column: event_time, zone: UTC"), D3).manifest
+    assert event_ids(room, manifest) == Counter(["3", "4", "5", "6"])
+
+
 def test_a_touched_file_is_not_read_again(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
     dataset = room.dataset()
     path = room.land("2025-03-03.csv", HEAD + row(1))

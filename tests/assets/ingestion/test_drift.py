@@ -34,6 +34,7 @@ def layout(text: str) -> tuple[tuple[str, str], ...]:
         (DECLARED, DECLARED.replace("user_id", "User_ID"), [("renamed_case", "user_id", "now User_ID")]),
         (DECLARED, f"{DECLARED} x x", [("duplicated", "x", "2 times"), ("added", "x", "not declared")]),
         ("a:int32 b:string", "a:int64 b:string", [("widened", "a", "int32, now int64")]),
+        ("a:double b:string", "a:int64 b:string", [("narrowed", "a", "double, now int64")]),
         ("a b c", "a c b", [("reordered", "c", "now in the place of b")]),
         ("a b c", "c b", [("missing", "a", "not declared"), ("reordered", "c", "now in the place of b")]),
         (None, DECLARED, []),

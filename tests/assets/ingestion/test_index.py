@@ -71,6 +71,20 @@ def test_a_file_without_a_single_readable_time_belongs_to_the_first_day(room: Ro
     }
 
 
+def test_rows_of_no_day_are_on_one_day_whichever_days_are_taken_next(room: Room) -> None:
+    first = "zone: UTC, first: {}"
+    room.land("a.csv", HEAD + row(1, "2025-03-01T10:00:00Z") + row(2, "2025-03-03T10:00:00Z") + row(3, "yesterday"))
+    room.land("b.csv", HEAD + row(4, "yesterday"))
+    rows = {
+        day: {
+            on.day: manifest.counts["delivered"]
+            for on, manifest in all_days(room, room.dataset(files="*.csv", days=first.format(day))).items()
+        }
+        for day in (D1, D2, "2025-02-28")
+    }
+    assert rows == {D1: {1: 3, 3: 1}, D2: {2: 1, 3: 3}, "2025-02-28": {28: 1, 1: 2, 3: 1}}
+
+
 def test_rows_after_the_last_day_are_not_taken_and_not_bad(room: Room) -> None:
     dataset = room.dataset(files="*.csv", days="zone: UTC, first: 2025-03-01, last: 2025-03-02")
     room.land("a.csv", HEAD + row(1, "2025-03-02T10:00:00Z") + row(2, "2025-03-03T10:00:00Z"))

@@ -71,6 +71,7 @@ def test_a_wrong_byte_is_named_by_its_place_in_the_file(
         ("cp1252", b"a,b\x81", r"byte 3 \(0x81\) cannot be cp1252"),
         ("shift_jis", "漢字".encode("shift_jis") + b"\x81", r"byte 4 \(0x81\) cannot be shift_jis"),
         ("utf-16", "ab".encode("utf-16") + b"\x00\xd8a\x00", r"byte 6 \(0x00\) cannot be utf-16"),
+        ("utf-16", "ab".encode("utf-16-le"), r"cannot be utf-16.*does not start with BOM.*such as utf-16-le"),
         ("utf-8", "a,b\n".encode("utf-16"), r"byte 0 \(0xff\) cannot be utf-8.*the mark of UTF-16"),
         ("utf-8", b"ab\xed\xa0\x80", r"byte 2 \(0xed\) cannot be utf-8"),
         ("utf-7", b"+2AA-", "stands half a character as utf-7"),
@@ -122,23 +123,6 @@ def test_what_cannot_be_unpacked_is_refused_by_name(room: Room, suffix: str, fau
         data = packed + b"X" + packed[1:]
     with pytest.raises(DataError, match=rf"^a\.csv{suffix} is (damaged|not what its name says)"):
         room.chunks(room.dataset(), data, name=f"a.csv{suffix}")
-
-
-def test_a_flipped_bit_in_any_packing_changes_nothing_or_refuses_the_file(room: Room) -> None:
-    refused = 0
-    for suffix in (".gz", ".bz2"):  # zstd's frames carry checksums only if they are asked for
-        packed = PACK[suffix](TEXT.encode())
-        for place in range(0, len(packed), 5):
-            data = bytearray(packed)
-            data[place] ^= 1 << place % 8
-            try:
-                chunks = room.chunks(room.dataset(), bytes(data), name=f"a.csv{suffix}")
-            except DataError as error:
-                assert str(error).startswith(f"a.csv{suffix} is ")
-                refused += 1
-            else:
-                assert [user for chunk in chunks for user in chunk.columns["user_id"].to_pylist()] == USERS
-    assert refused > 100
 
 
 @pytest.mark.parametrize(

@@ -344,3 +344,17 @@ def test_columns_without_a_name_for_the_time_in_a_file_without_a_header(beginner
     begun = beginner.begin_with({"a.csv": "u1,7\nu2,8\n"})
     assert {question.key for question in begun.questions} >= {"source.csv.header", "time", "user.column"}
     assert beginner.contract(begun).source.csv.header == ("column_1", "column_2")
+
+
+def test_a_broken_first_line_does_not_hide_that_lines_are_json(beginner: Beginner) -> None:
+    line = '{"at": "2026-03-01T10:00:00Z", "user_id": "u", "n": 1}\n'
+    begun = beginner.begin_with({"export.jsonl": '{"at": \n' + line * 5})
+    assert beginner.contract(begun).source.format == "jsonl"
+    assert "1 of the rows broken" in begun.read
+
+
+def test_two_files_of_one_name_in_folders_are_told_apart(beginner: Beginner) -> None:
+    good = "at,user_id,n\n" + "2026-03-0{0}T10:00:00Z,u,1\n" * 3
+    files = {f"2026-03-0{day}/part.csv": good.format(day) for day in (1, 2)}
+    begun = beginner.begin_with(files | {f"2026-03-0{day}/part.csv": "" for day in (3, 4)})
+    assert list(begun.refused) == ["2026-03-03/part.csv", "2026-03-04/part.csv"]

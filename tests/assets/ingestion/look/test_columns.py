@@ -87,6 +87,10 @@ def test_a_few_faults_are_asked_about_and_do_not_hide_a_number() -> None:
     assert found.type == "integer" and found.question is not None and "'oops'" in found.question
     assert told([str(at) for at in range(900)] + ["oops"] * 100).type != "integer"
     assert told(["1", "oops"]).type == "category"
+    german = told([f"1.{at:03},50" for at in range(999)] + ["1.00.0,5"])
+    assert german.contract == {"type": "decimal", "thousands": ".", "decimal_mark": ","}
+    assert german.question is not None and "1 of 1,000 are not, such as '1.00.0,5'" in german.question
+    assert told(["1.234,5"] * 900 + ["1.00.0,5"] * 100).type == "category"
     # a decimal among whole numbers is no fault, however rare
     late = told(["1"] * 9999 + ["12.75"])
     assert (late.type, late.question) == ("decimal", None)

@@ -36,6 +36,7 @@ def asked(beginner: Beginner, content: str) -> tuple[dict[str, str], set[str]]:
         (["visitorid", "itemid"], "visitorid", "itemid", set()),
         (["user_agent", "session_id"], "session_id", None, set()),
         (["user_id", "customer_id"], "user_id", None, set()),
+        (["Kundennummer", "Artikel"], "Kundennummer", "Artikel", set()),
         (["client_id", "visitor_id"], "client_id", None, {"user.column"}),
         (["user_id", "product_id", "category_id"], "user_id", "product_id", set()),
         (["user_id", "movie_id", "track_id"], "user_id", "movie_id", {"item.column"}),
