@@ -19,7 +19,7 @@ from ingest_rivals.taken import Taken
 from resources.contract.digest import row_hashes
 from resources.lake import Lake
 
-_PASSES = 16
+_BITS = 6  # of a hash, by which the keys are taken apart
 _AT_ONCE = 4
 
 
@@ -42,20 +42,21 @@ def repeats(paths: list[Path]) -> int:
     then sorted by itself.
     """
     with TemporaryDirectory() as spilled, ThreadPoolExecutor(2) as pool:
-        parts = [(Path(spilled) / str(number)).open("w+b") for number in range(_PASSES)]
+        parts = [(Path(spilled) / str(number)).open("wb") for number in range(1 << _BITS)]
         groups = [(path, group) for path in paths for group in range(pq.read_metadata(path).num_row_groups)]
         for hashes in _ahead(pool, groups):
             for part, some in zip(parts, hashes, strict=True):
                 part.write(some)
-        found = 0
         for part in parts:
-            part.seek(0)
-            first, second = np.frombuffer(part.read(), dtype=np.uint64).reshape(-1, 2).T.copy()
-            order = np.argsort(first)  # that two keys share one lane and not the other is not to be expected
-            first, second = first[order], second[order]
-            found += int(np.count_nonzero((first[1:] == first[:-1]) & (second[1:] == second[:-1])))
             part.close()
-        return found
+        return sum(pool.map(_repeats_in, [Path(part.name) for part in parts]))
+
+
+def _repeats_in(part: Path) -> int:
+    first, second = np.fromfile(part, dtype=np.uint64).reshape(-1, 2).T.copy()
+    order = np.argsort(first)  # that two keys share one lane and not the other is not to be expected
+    first, second = first[order], second[order]
+    return int(np.count_nonzero((first[1:] == first[:-1]) & (second[1:] == second[:-1])))
 
 
 def _ahead(pool: ThreadPoolExecutor, groups: Iterable[tuple[Path, int]]) -> Iterator[list[bytes]]:
@@ -72,7 +73,7 @@ def _hashes(path: Path, group: int) -> list[bytes]:
     with pq.ParquetFile(path, read_dictionary=["event_type"]) as file:
         batches = file.iter_batches(1 << 17, row_groups=[group], columns=list(KEY), use_threads=False)
         keys = np.concatenate([row_hashes(pa.Table.from_batches([b]).select(KEY)).T for b in batches])
-    parts = (keys[:, 0] >> np.uint64(60)).astype(np.uint8)
+    parts = (keys[:, 0] >> np.uint64(64 - _BITS)).astype(np.uint8)
     order = np.argsort(parts, kind="stable")
-    ends = np.cumsum(np.bincount(parts, minlength=_PASSES))[:-1]
+    ends = np.cumsum(np.bincount(parts, minlength=1 << _BITS))[:-1]
     return [part.tobytes() for part in np.split(keys[order], ends)]
