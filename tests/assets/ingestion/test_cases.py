@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import gzip
+import resource
 import time
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+
+from assets.ingestion.parts import PART_BYTES
 
 if TYPE_CHECKING:
     from tests.assets.ingestion.conftest import Room
@@ -320,3 +324,21 @@ def test_a27_nan_infinity_and_negative_prices_are_flagged(room: Room, case: Case
         (4, "price", "-9.99", "out_of_bounds"),
     ]
     assert manifest.blocked_by is not None and "3 of 4 rows (75.00%)" in manifest.blocked_by
+
+
+def test_a31_thousands_of_tiny_files_become_few_of_a_good_size_with_few_open(room: Room) -> None:
+    dataset, num_files, num_rows = room.dataset(), 2_000, 20
+    for number in range(num_files):
+        rows = [f"{number * num_rows + i},u{i},i{i},2025-03-01T00:00:{i:02}Z,view,1.5\n" for i in range(num_rows)]
+        room.land(f"2025-03-01-{number:05}.csv", HEAD + "".join(rows))
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    highest = max(int(opened.name) for opened in Path("/proc/self/fd").iterdir())
+    resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 64, before[1]))
+    try:
+        manifest = room.build(dataset).manifest
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert manifest.counts["files"] == num_files
+    assert sum(file.stat().st_size for file in room.landing.iterdir()) < PART_BYTES  # what a part is made of at most
+    assert len(room.entries(manifest)) == 1
+    assert sorted(map(int, room.good(dataset, manifest)["event_id"].to_pylist())) == list(range(num_files * num_rows))
