@@ -2,7 +2,8 @@
 
 So a file that is unchanged is not read again, a file that comes again replaces its own rows and no others, and neither
 the order in which files arrive nor how they are spread over parts can be seen in the result. A file that cannot be read
-is left out by name, and the others go on. A file that disappears keeps its rows (`source.on_delete`); the same content
+is left out by name, and the others go on; one that had rows before and comes again so holds its day instead, since
+downstream has made something of them. A file that disappears keeps its rows (`source.on_delete`); the same content
 under a second name adds nothing.
 """
 

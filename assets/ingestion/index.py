@@ -53,7 +53,6 @@ class Indexed:
     days: Mapping[date, Mapping[str, Any]]
     checksums: Mapping[str, str]  # sha256 of each staged file
     rows: int
-    plausible: date  # the last day that a row could have happened on when the file was read
     layout: Layout
     verified_by: str | None
     refused: str | None
@@ -196,7 +195,6 @@ def _stage(dataset: Dataset, root: Path, file: LandedFile, *, sha256: str, fault
     held = {
         "contract": reading_of(dataset),
         "sha256": sha256,
-        "plausible": plausible.isoformat(),
         "refused": end.refused,
         "rows": end.rows,
         "layout": end.layout,
@@ -241,7 +239,6 @@ def _indexed(folder: Path) -> Indexed:
         days={date.fromisoformat(day): fact for day, fact in held["days"].items()},
         checksums=held["checksums"],
         rows=held["rows"],
-        plausible=date.fromisoformat(held["plausible"]),
         layout=tuple((name, kind) for name, kind in held["layout"]),
         verified_by=held["verified_by"],
         refused=held["refused"],
